@@ -1,0 +1,1 @@
+"""What evolves: manifest, layers, skills, memory, tools, and the git repository of versions."""
