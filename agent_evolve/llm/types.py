@@ -22,8 +22,8 @@ class Tool:
 class ToolCall:
     """A model's wish to use a tool.
 
-    ``arguments`` is ``None`` when what the model sent is not a JSON object; ``raw`` keeps it, so that
-    the tool loop can show the model its own mistake.
+    ``arguments`` is ``None`` when what the model sent is not a JSON object; ``raw`` keeps it, so
+    that the tool loop can show the model its own mistake.
     """
 
     id: str
@@ -56,12 +56,19 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
+    """What is asked of a model.
+
+    ``tool_choice`` ``"none"`` keeps the tools described (providers insist on it once a conversation
+    holds tool calls) but asks for an answer in words. Bedrock has no such switch and ignores it.
+    """
+
     messages: Sequence[Message]
     system: str = ""
     tools: Sequence[Tool] = ()
     stop: Sequence[str] = ()
     temperature: float | None = None
     max_tokens: int = 4096
+    tool_choice: Literal["auto", "none"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +83,18 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
+    """What a model answered.
+
+    ``raw`` is the provider's own answer as JSON-able values. ``call_id`` is set by a metered model:
+    it names the trace file of the call.
+    """
+
     text: str
     tool_calls: Sequence[ToolCall] = ()
     stop_reason: StopReason = "end"
     usage: Usage = field(default_factory=Usage)
     raw: Any = None
+    call_id: str = ""
 
     def as_message(self) -> Message:
         """This answer as the assistant turn to send back."""

@@ -1,0 +1,127 @@
+"""A model that answers from a script: for tests, demos, and runs without a key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+
+from ..errors import ModelError
+from .types import Completion, Request, ToolCall, Usage
+
+Answer = str | Completion | BaseException | Sequence[ToolCall]
+"""A text, a whole completion, an exception to raise, or tool calls to make."""
+
+Script = Iterable[Answer] | Callable[[Request], Answer]
+
+
+class ScriptedModel:
+    """Answers each request with the next answer of a script, or with what a function returns.
+
+    Args:
+        script: a list of answers, handed out in the order in which requests arrive; or a function
+            from request to answer, which is the form to use when several threads ask; or the path
+            of a YAML or JSON file (see ``script_file``).
+        name: shown in ledgers and traces as ``scripted:NAME``.
+
+    Attributes:
+        requests: every request received, in order.
+
+    Usage is one token for each four characters, and at least one, unless a ``Completion`` brings
+    its own, so that a ledger over a scripted model counts. Thread-safe.
+
+        model = ScriptedModel([[ToolCall("1", "add", {"a": 1, "b": 2})], "The sum is 3."])
+    """
+
+    def __init__(self, script: Script | str | Path, *, name: str = "script") -> None:
+        if isinstance(script, (str, Path)):
+            from .script_file import read_script
+
+            name = str(script)
+            script = read_script(Path(script))
+        self._name = name
+        self._answer: Callable[[Request], Answer]
+        self._answer = script if callable(script) else _Queue(script)
+        self._lock = Lock()
+        self.requests: list[Request] = []
+
+    @property
+    def name(self) -> str:
+        return f"scripted:{self._name}"
+
+    def complete(self, request: Request) -> Completion:
+        """The next answer.
+
+        Raises ``ModelError`` when the script has run out, and whatever exception the script holds.
+        """
+        with self._lock:
+            self.requests.append(request)
+        answer = self._answer(request)
+        if isinstance(answer, BaseException):
+            raise answer
+        completion = _as_completion(answer)
+        if completion.usage == Usage():
+            completion = replace(completion, usage=_count(request, completion))
+        return completion
+
+
+class _Queue:
+    def __init__(self, answers: Iterable[Answer]) -> None:
+        self._answers = list(answers)
+        self._next = 0
+        self._lock = Lock()
+
+    def __call__(self, request: Request) -> Answer:
+        with self._lock:
+            if self._next >= len(self._answers):
+                last = request.messages[-1].content if request.messages else ""
+                raise ModelError(
+                    f"the script of {len(self._answers)} answers has run out; "
+                    f"the request ended with {last[-200:]!r}",
+                    fix="add answers, or give ScriptedModel a function instead of a list",
+                )
+            self._next += 1
+            return self._answers[self._next - 1]
+
+
+def _as_completion(answer: Answer) -> Completion:
+    if isinstance(answer, Completion):
+        return answer
+    if isinstance(answer, str):
+        return Completion(answer)
+    if isinstance(answer, Sequence) and answer:
+        calls = tuple(call for call in answer if isinstance(call, ToolCall))
+        if len(calls) == len(answer):
+            return Completion("", tool_calls=calls, stop_reason="tool_use")
+    raise TypeError(
+        f"a script answers with str, Completion, exceptions or lists of ToolCall, not {answer!r}"
+    )
+
+
+def _count(request: Request, completion: Completion) -> Usage:
+    return Usage(
+        input_tokens=max(1, prompt_chars(request) // 4),
+        output_tokens=max(1, (len(completion.text) + _calls_chars(completion.tool_calls)) // 4),
+    )
+
+
+def _calls_chars(calls: Iterable[ToolCall]) -> int:
+    return sum(len(call.name) + len(call.raw or json.dumps(call.arguments)) for call in calls)
+
+
+def prompt_chars(request: Request) -> int:
+    """Characters of everything a request sends: system, tools, and all turns."""
+    return (
+        len(request.system)
+        + sum(
+            len(t.name) + len(t.description) + len(json.dumps(t.parameters)) for t in request.tools
+        )
+        + sum(
+            len(message.content)
+            + _calls_chars(message.tool_calls)
+            + sum(len(result.content) for result in message.tool_results)
+            for message in request.messages
+        )
+    )
