@@ -1,0 +1,108 @@
+"""Taking a new text for a file while every line that did not change keeps its bytes.
+
+Models and editors hand back text with plain line feeds, without a byte order mark, and with or
+without a last line end. Written as it is, such a text changes every line of a CRLF file.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+
+BOM = b"\xef\xbb\xbf"
+_LINES = re.compile(rb"[^\n]*\n|[^\n]+")
+
+
+def encode(text: str) -> bytes:
+    """UTF-8; bytes that were not UTF-8 when read (surrogate escapes) come out as they went in."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # A lone surrogate, as half an emoji cut by a model's token limit: it has no bytes at all.
+        return re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", text).encode(
+            "utf-8", "surrogateescape"
+        )
+
+
+def decode(data: bytes) -> str:
+    """The text of a file; bytes that are not UTF-8 become surrogate escapes."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def split_lines(data: bytes) -> list[bytes]:
+    """Lines with their ends; only LF and CRLF end a line."""
+    return _LINES.findall(data)
+
+
+def content(line: bytes) -> bytes:
+    """A line without its end."""
+    return line[: len(line) - len(ending(line))]
+
+
+def ending(line: bytes) -> bytes:
+    if line.endswith(b"\r\n"):
+        return b"\r\n"
+    return b"\n" if line.endswith(b"\n") else b""
+
+
+def dominant_eol(data: bytes, default: bytes = b"\n") -> bytes:
+    """The line end that most lines have; ``default`` when there is none."""
+    crlf = data.count(b"\r\n")
+    lf = data.count(b"\n") - crlf
+    if crlf == lf == 0:
+        return default
+    return b"\r\n" if crlf > lf else b"\n"
+
+
+def merge(
+    old: bytes, text: str, *, keep_last_end: bool = True, default_eol: bytes = b"\n"
+) -> bytes:
+    """The bytes of ``text`` as the next version of ``old``.
+
+    Lines equal but for their end keep their old bytes; changed ones take the end of the line they
+    replace, new ones the file's. A byte order mark stays. ``keep_last_end`` keeps whether the
+    file ended with a line end; otherwise ``text`` decides.
+    """
+    new = encode(text)
+    if new == old or not old:
+        return new
+    if old.startswith(BOM):
+        return BOM + merge(old[3:], text.removeprefix("\ufeff"), keep_last_end=keep_last_end)
+    eol = dominant_eol(old, default_eol)
+    before, after = split_lines(old), [content(line) for line in split_lines(new)]
+    merged = _merge_lines(before, after, eol)
+    if not merged:
+        return b""
+    ends = bool(ending(before[-1])) if keep_last_end else bool(ending(split_lines(new)[-1]))
+    if not ends:
+        merged[-1] = content(merged[-1])
+    elif not ending(merged[-1]):
+        merged[-1] += eol
+    return b"".join(merged)
+
+
+def _merge_lines(before: list[bytes], after: list[bytes], eol: bytes) -> list[bytes]:
+    keys = [content(line) for line in before]
+    start = 0
+    while start < min(len(keys), len(after)) and keys[start] == after[start]:
+        start += 1
+    stop = 0
+    while stop < min(len(keys), len(after)) - start and keys[-1 - stop] == after[-1 - stop]:
+        stop += 1
+    merged = before[:start]
+    middle, wanted = before[start : len(before) - stop], after[start : len(after) - stop]
+    matcher = SequenceMatcher(None, [content(line) for line in middle], wanted, autojunk=False)
+    for kind, i1, i2, j1, j2 in matcher.get_opcodes():
+        if kind == "equal":
+            merged += middle[i1:i2]
+            continue
+        for offset, line in enumerate(wanted[j1:j2]):
+            replaced = middle[i1 + offset] if i1 + offset < i2 else b""
+            merged.append(line + (ending(replaced) or eol))
+    merged += before[len(before) - stop :]
+    # The old last line may have had no end and now stands in the middle.
+    return [line if ending(line) or last else line + eol for line, last in _with_last(merged)]
+
+
+def _with_last(lines: list[bytes]) -> list[tuple[bytes, bool]]:
+    return [(line, index == len(lines) - 1) for index, line in enumerate(lines)]
