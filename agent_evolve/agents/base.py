@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -55,6 +55,13 @@ class BaseAgent(ABC):
     """
 
     runtime: Runtime = Runtime()
+    needs_model: bool = False
+    needs_sandbox: bool = False
+    """What a run must provide in ``runtime``; asked before anything is spent."""
+    reports_cost: bool = False
+    """True for an agent whose program pays for its own model calls and reports them in
+    ``Trajectory.metrics`` (``usd``, ``input_tokens``, ``output_tokens``): the run enters them in its
+    ledger, and asks the caps before each task."""
 
     def __init__(self, workspace_path: str | Path) -> None:
         self._start(AgentWorkspace(workspace_path))
@@ -121,6 +128,17 @@ class BaseAgent(ABC):
         twin = copy.copy(self)
         twin._start(AgentWorkspace(workspace_path))
         return twin
+
+    def buffered(self, turn: int) -> list[tuple[str, str, Any]]:
+        """What was kept during one task of the batch and is not exported yet, as plain data."""
+        with self._lock:
+            kept = [item for item in self._buffer if item.turn == turn]
+        return [(item.kind, item.name, item.content) for item in kept]
+
+    def restore(self, turn: int, kept: Iterable[tuple[str, str, Any]]) -> None:
+        """Put back what ``buffered`` gave, when a batch is continued by another process."""
+        with self._lock:
+            self._buffer.extend(_Buffered(turn, *item) for item in kept)
 
     def _keep(self, kind: str, name: str, content: Any) -> None:
         with self._lock:

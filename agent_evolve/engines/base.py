@@ -48,6 +48,9 @@ class EvolutionEngine(ABC):
 
     runtime: Runtime = Runtime()
     """Set by the run before the first step: the evolver's model, the sandbox."""
+    needs_model: bool = False
+    needs_sandbox: bool = False
+    """What a run must provide in ``runtime``; asked before anything is spent."""
 
     def __init__(self, **options: Any) -> None:
         if options:

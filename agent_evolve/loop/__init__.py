@@ -1,0 +1,1 @@
+"""When: the cycle, what it observes and measures, and what it decides."""

@@ -1,0 +1,72 @@
+"""One agent, one task: solve it, score it, and say truly how that ended."""
+
+from __future__ import annotations
+
+from ..agents.base import BaseAgent, solving
+from ..benchmarks.base import BenchmarkAdapter
+from ..benchmarks.scores import checked
+from ..errors import (
+    BudgetExceeded,
+    ConfigurationError,
+    InfrastructureError,
+    InvalidScoreError,
+    JournalError,
+)
+from ..types import Feedback, Status, Task, Trajectory
+
+STOPS_THE_RUN = (ConfigurationError, BudgetExceeded, JournalError)
+"""Errors that no further task could survive."""
+
+
+def attempt(
+    agent: BaseAgent, benchmark: BenchmarkAdapter, task: Task, turn: int
+) -> tuple[Trajectory, Feedback, Status]:
+    """Let the agent do one task and the benchmark score it.
+
+    The agent's own failure scores 0.0; a failure of the outside or of the grader is ``invalid``.
+    Raises only what stops the run.
+    """
+    trajectory, status = _solve(agent, task, turn)
+    if status != "scored":
+        return trajectory, Feedback(False, 0.0, trajectory.error or ""), status
+    try:
+        return trajectory, checked(benchmark.evaluate(task, trajectory), _place(benchmark, task)), (
+            "scored"
+        )
+    except STOPS_THE_RUN:
+        raise
+    except InvalidScoreError as error:
+        return trajectory, Feedback(False, 0.0, error.message), "invalid"
+    except Exception as error:  # noqa: BLE001 - a grader is the user's code; its failure is an outcome
+        detail = f"the grader raised {describe(error)}"
+        return trajectory, Feedback(False, 0.0, detail), "invalid"
+
+
+def _solve(agent: BaseAgent, task: Task, turn: int) -> tuple[Trajectory, Status]:
+    try:
+        with solving(turn):
+            trajectory = agent.solve(task)
+    except STOPS_THE_RUN:
+        raise
+    except InfrastructureError as error:
+        return Trajectory(task.id, error=error.message), "invalid"
+    except Exception as error:  # noqa: BLE001 - an agent is the user's code; its failure is a score
+        return Trajectory(task.id, error=f"the agent raised {describe(error)}"), "agent_failed"
+    if not isinstance(trajectory, Trajectory):
+        kind = type(trajectory).__name__
+        return (
+            Trajectory(task.id, error=f"solve() returned a {kind}, not a Trajectory"),
+            "agent_failed",
+        )
+    if trajectory.error is not None:
+        return trajectory, "agent_failed"
+    return trajectory, "scored"
+
+
+def _place(benchmark: BenchmarkAdapter, task: Task) -> str:
+    return f"{type(benchmark).__name__}.evaluate, task {task.id!r}"
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line: its type and what it said."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,392 @@
+"""One cycle: solve, observe, snapshot, evolve, gate, snapshot, record, reload.
+
+Each step first asks whether it has been done already, by the journal or by a tag that exists, and
+then takes the result from there: a process killed at any point and started again ends with the
+same tags. The order of effects is what makes that true: a commit before its tag, the tag before the
+head moves, the head before the user's files, and ``cycle_finished`` last.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..agents.base import BaseAgent
+from ..config import EvolveConfig
+from ..engines.base import EvolutionEngine
+from ..errors import VersionError
+from ..journal import Event, Journal
+from ..types import CycleRecord, Observation, StepResult, Task
+from ..workspace import AgentWorkspace, Manifest
+from ..workspace.layers import count_changes, violations
+from ..workspace.repository import Tree, Version, WorkspaceRepository
+from .attempt import STOPS_THE_RUN, describe
+from .batches import Batch, batch_for
+from .gate import Decision, no_regression
+from .history import EvolutionHistory
+from .measure import Measurer, mean, scores
+from .observer import Observer
+from .progress import Progress
+from .records import cycle_from, cycle_record, observation_from
+from .scores import ScoreCache
+from .splits import Splits
+from .trial import TrialRunner
+
+
+@dataclass(slots=True)
+class Places:
+    """The throwaway directories of a run: the agent's copy of the head, the copy that the engine
+    changes, and a plain copy of what is measured."""
+
+    base: Path
+    head: Path = field(init=False)
+    candidate: Path = field(init=False)
+    measured: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.head = self.base / "head"
+        self.candidate = self.base / "candidate"
+        self.measured = self.base / "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Evolved:
+    """What came out of the engine's step."""
+
+    commit: str
+    tree: Tree
+    result: StepResult
+    failure: str = ""
+
+
+@dataclass(slots=True)
+class CycleRunner:
+    """Runs cycles of one workspace. ``head`` is the accepted version, ``agent`` is loaded from it."""
+
+    agent: BaseAgent
+    engine: EvolutionEngine
+    config: EvolveConfig
+    manifest: Manifest
+    root: Path
+    repository: WorkspaceRepository
+    journal: Journal
+    observer: Observer
+    history: EvolutionHistory
+    measurer: Measurer
+    splits: Splits
+    places: Places
+    progress: Progress
+    head: Version
+    evolvable: tuple[str, ...]
+    head_tree: Tree = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.head_tree = self.repository.load(self.head.commit)
+
+    @property
+    def cache(self) -> ScoreCache:
+        return self.measurer.cache
+
+    def holdout_score(self, cycle: int = 0) -> float | None:
+        """The head's mean on the holdout, measured unless it is known already."""
+        if not self.splits.gated:
+            return None
+        return mean(list(self._measure(self.agent, self.head_tree, cycle).values()))
+
+    def run(self, number: int, opened: Event | None, evolved: Event | None) -> CycleRecord:
+        """Run cycle ``number``, or what is left of it when ``opened`` says that it had begun."""
+        began, spent = time.monotonic(), self.measurer.ledger.usd
+        if opened is None:
+            self.journal.append("cycle_started", cycle=number, head=self.head.commit)
+        if self.repository.has(f"evo-{number}"):
+            return self._finish(self._tagged_record(number))
+        batch = batch_for(self.splits.train, number, self.config.batch_size, self.config.seed)
+        observations = self._solve(number, batch)
+        before = self._snapshot_before(number)
+        score = mean([o.score for o in observations])
+        valid = sum(o.score is not None for o in observations)
+        record = CycleRecord(number, score, "unmeasured", False, valid=valid, total=len(observations))
+        if valid == 0 or valid < self.config.min_valid * len(observations):
+            record = replace(record, reason=_too_few(observations, valid, self.config.min_valid))
+            outcome = None
+        else:
+            outcome = self._evolve(number, before, observations, evolved)
+            record = self._decide(number, record, outcome)
+        record = replace(
+            record,
+            usd=round(self.measurer.ledger.usd - spent, 6),
+            seconds=round(time.monotonic() - began, 3),
+        )
+        self._snapshot_after(number, record, outcome)
+        return self._finish(record)
+
+    # -- solve and observe -------------------------------------------------------------------
+
+    def _solve(self, number: int, batch: Batch) -> list[Observation]:
+        self.progress.phase(number, "solve", len(batch.tasks))
+        held = {record["task_id"]: record for record in self.observer.begin(number)}
+        tree = self.head_tree.id
+
+        def one(task: Task, turn: int) -> Observation:
+            if task.id in held:
+                self.agent.restore(turn, held[task.id].get("kept", ()))
+                return observation_from(held[task.id])
+            trajectory, feedback, status = self.measurer.solve(self.agent, task, turn)
+            kept = self.agent.buffered(turn)
+            return self.observer.record(
+                task, trajectory, feedback, status=status, tree=tree, kept=kept
+            )
+
+        observations = self.measurer.each(batch.tasks, one)
+        if not self.repository.has(f"pre-evo-{number}"):
+            self._export()
+        if not self._flushed(number):
+            self.observer.flush([task.id for task in batch.tasks])
+        return observations
+
+    def _flushed(self, number: int) -> bool:
+        last = self.journal.last("batch", "cycle_started")
+        return last is not None and last.type == "batch" and last["cycle"] == number
+
+    def _export(self) -> None:
+        try:
+            self.agent.export_to_fs()
+        except STOPS_THE_RUN:
+            raise
+        except Exception as error:  # noqa: BLE001 - the user's code; the cycle can go on without it
+            self.progress.say(f"the agent's export_to_fs raised {describe(error)}; left out")
+
+    # -- snapshots ---------------------------------------------------------------------------
+
+    def _snapshot_before(self, number: int) -> Version:
+        """Commit what the agent itself wrote (memories, drafts) and tag it ``pre-evo-N``."""
+        name = f"pre-evo-{number}"
+        if self.repository.has(name):
+            return self.repository.version(name)
+        tree = self.repository.scan(self.places.head)
+        refused = self._violations(self.head_tree, tree)
+        if refused:
+            self.progress.say(f"what the agent wrote is left out: {refused}")
+            tree = self.head_tree
+        commit = self.head.commit
+        if tree.id != self.head_tree.id:
+            commit = self.repository.commit(tree, f"{name}: written by the agent", [commit])
+        self.repository.tag(name, commit, f"{name}: before the engine")
+        return self.repository.version(name)
+
+    def _snapshot_after(self, number: int, record: CycleRecord, evolved: Evolved | None) -> None:
+        """Tag ``evo-N`` and, when the candidate was accepted, make it the head."""
+        kept = self.head.commit
+        if evolved is not None and evolved.tree.id != self.head_tree.id:
+            if record.accepted:
+                kept = evolved.commit
+            else:
+                name = f"candidate-{number}"
+                self.repository.tag(name, evolved.commit, _message(name, record))
+        self.repository.tag(f"evo-{number}", kept, _message(f"evo-{number}", record))
+
+    def _finish(self, record: CycleRecord) -> CycleRecord:
+        """Make the head and the user's files what ``evo-N`` says, record, and reload the agent."""
+        version = self.repository.version(f"evo-{record.cycle}")
+        if version.commit != self.head.commit:
+            tree = self.repository.load(version.commit)
+            moved = self.repository.head
+            if moved is None or moved.commit != version.commit:
+                self.repository.advance(version.commit, self.head.commit)
+            self.repository.apply(tree, self.head_tree)
+            self.head, self.head_tree = version, tree
+        self.journal.append("cycle_finished", sync=True, record=cycle_record(record))
+        self.reload()
+        self.engine.on_cycle_end(record.accepted, record.plateau_score)
+        self.progress.cycle_done(record)
+        return record
+
+    def reload(self) -> None:
+        """Give the agent the head's files: read again (hot) or a new agent (cold)."""
+        self.repository.materialise(self.head_tree, self.places.head)
+        if self.manifest.reload_strategy == "cold":
+            self.agent = self.agent.at(self.places.head)
+        else:
+            self.agent.reload_from_fs()
+
+    def _tagged_record(self, number: int) -> CycleRecord:
+        message = self.repository.version(f"evo-{number}").message
+        try:
+            return cycle_from(json.loads(message.strip().rsplit("\n", 1)[-1]))
+        except (ValueError, TypeError) as error:
+            raise VersionError(
+                f"the tag evo-{number} holds no cycle record: {error}",
+                fix=f"delete the tag (git tag -d evo-{number}) and run again",
+            ) from error
+
+    # -- evolve ------------------------------------------------------------------------------
+
+    def _evolve(
+        self, number: int, before: Version, observations: Sequence[Observation], done: Event | None
+    ) -> Evolved:
+        if done is not None:
+            return self._evolved_earlier(done)
+        self.progress.phase(number, "evolve", 1)
+        tree = self.repository.load(before.commit)
+        place = self.places.candidate
+        _remove_strays(place, self.manifest.layers)
+        self.repository.materialise(tree, place)
+        valid = [o for o in observations if o.status != "invalid"]
+        trial = TrialRunner(self.agent, self.measurer, self.splits.train)
+        failure, result = "", StepResult(False)
+        try:
+            workspace = AgentWorkspace(place, self.manifest.with_evolvable(self.evolvable))
+            result = self.engine.step(workspace, valid, self.history, trial)
+            if not isinstance(result, StepResult):
+                failure = f"the engine returned a {type(result).__name__}, not a StepResult"
+                result = StepResult(False)
+        except STOPS_THE_RUN:
+            raise
+        except Exception as error:  # noqa: BLE001 - a failing engine fails its cycle, not the run
+            failure = f"the engine raised {describe(error)}"
+        evolved = self._collect(number, before, tree, result, failure)
+        self.journal.append(
+            "evolved",
+            cycle=number,
+            commit=evolved.commit,
+            tree=evolved.tree.id,
+            summary=result.summary,
+            metadata=result.metadata,
+            stop=result.stop,
+            failure=evolved.failure,
+        )
+        self.progress.advance()
+        return evolved
+
+    def _collect(
+        self, number: int, before: Version, tree: Tree, result: StepResult, failure: str
+    ) -> Evolved:
+        """Commit what the engine left behind; after a failure that is what was there before."""
+        if failure:
+            return Evolved(before.commit, tree, result, failure)
+        strays = _strays(self.places.candidate, self.manifest.layers)
+        if strays:
+            failure = f"the engine wrote outside the layers: {', '.join(strays[:5])}"
+            return Evolved(before.commit, tree, result, failure)
+        try:
+            after = self.repository.scan(self.places.candidate)
+        except STOPS_THE_RUN:
+            raise
+        except (OSError, ValueError, VersionError) as error:
+            return Evolved(before.commit, tree, result, describe(error))
+        if after.id == tree.id:
+            return Evolved(before.commit, tree, result)
+        message = f"evo-{number}: {_first_line(result.summary) or 'candidate'}"
+        commit = self.repository.commit(after, message, [before.commit])
+        return Evolved(commit, after, result, self._violations(tree, after))
+
+    def _evolved_earlier(self, done: Event) -> Evolved:
+        result = StepResult(True, done["summary"], dict(done["metadata"]), done["stop"])
+        return Evolved(
+            done["commit"], self.repository.load(done["commit"]), result, done["failure"]
+        )
+
+    def _violations(self, before: Tree, after: Tree) -> str:
+        found = violations(
+            before.entries,
+            after.entries,
+            read=self.repository.read_blob,
+            evolvable_layers=self.evolvable,
+            locked=self.manifest.locked,
+        )
+        return "; ".join(f"{v.path}: {v.message}" for v in found[:5])
+
+    # -- gate --------------------------------------------------------------------------------
+
+    def _decide(self, number: int, record: CycleRecord, evolved: Evolved) -> CycleRecord:
+        changes = count_changes(self.head_tree.entries, evolved.tree.entries)
+        record = replace(
+            record,
+            mutated=evolved.tree.id != self.head_tree.id,
+            summary=evolved.result.summary,
+            metadata=evolved.result.metadata,
+            changes=changes,
+        )
+        if evolved.failure:
+            held = self._known_holdout_score()
+            return replace(record, verdict="failed", reason=evolved.failure, holdout_score=held)
+        if not record.mutated:
+            held = self.holdout_score(number)
+            return replace(record, verdict="unchanged", reason="no change", holdout_score=held)
+        if not self.splits.gated:
+            return replace(record, verdict="ungated", reason="kept without a gate: no holdout")
+        decision = self._gate(number, evolved.tree)
+        after = decision.candidate_mean if decision.verdict == "accepted" else decision.head_mean
+        return replace(
+            record,
+            verdict=decision.verdict,
+            reason=decision.reason,
+            head_score=decision.head_mean,
+            candidate_score=decision.candidate_mean,
+            holdout_score=after,
+        )
+
+    def _gate(self, number: int, candidate: Tree) -> Decision:
+        head = self._measure(self.agent, self.head_tree, number)
+        self.repository.materialise(candidate, self.places.measured)
+        twin = self.agent.at(self.places.measured)
+        return no_regression(head, self._measure(twin, candidate, number), self.config.min_valid)
+
+    def _measure(self, agent: BaseAgent, tree: Tree, cycle: int) -> dict[str, float | None]:
+        self.progress.phase(cycle, "holdout", len(self.splits.holdout))
+        return scores(self.measurer.measure(agent, tree.id, self.splits.holdout))
+
+    def _known_holdout_score(self) -> float | None:
+        last = self.history.cycles[-1:]
+        return last[0].holdout_score if last else None
+
+
+def _strays(place: Path, layers: Sequence[str]) -> list[str]:
+    """What lies in a copy beside the manifest and the layers."""
+    allowed = {"manifest.yaml", *layers}
+    return sorted(item.name for item in place.iterdir() if item.name not in allowed)
+
+
+def _remove_strays(place: Path, layers: Sequence[str]) -> None:
+    if not place.is_dir():
+        return
+    for name in _strays(place, layers):
+        stray = place / name
+        if stray.is_dir() and not stray.is_symlink():
+            shutil.rmtree(stray)
+        else:
+            stray.unlink()
+
+
+def _too_few(observations: Sequence[Observation], valid: int, floor: float) -> str:
+    first = next(o for o in observations if o.status == "invalid")
+    return (
+        f"only {valid} of {len(observations)} train tasks gave a valid score, at least {floor:.0%} "
+        f"must; the first that did not: {first.task.id}: {_first_line(_why(first))}"
+    )
+
+
+def _why(observation: Observation) -> str:
+    return observation.feedback.detail or observation.trajectory.error or "no reason given"
+
+
+def _message(name: str, record: CycleRecord) -> str:
+    """A tag's message: a line for people, the engine's words, and the whole record as JSON."""
+    lines = [f"{name}: {record.verdict}, {record.reason}", "", record.summary.strip(), ""]
+    return "\n".join([*lines, _json(cycle_record(record))])
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    from ..journal import encode
+
+    return encode(data).decode()
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0][:100]
+

@@ -1,0 +1,109 @@
+"""Measures one version on one split."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..agents.base import BaseAgent
+from ..benchmarks.base import BenchmarkAdapter
+from ..config import EvolveConfig
+from ..errors import BenchmarkError, ConfigurationError
+from ..journal import Journal
+from ..llm import Ledger
+from ..types import Observation, Task
+from ..workspace.repository import WorkspaceRepository
+from .measure import Measurer, mean
+from .progress import Progress
+from .scores import ScoreCache
+from .splits import choose_splits
+
+SPLITS = ("train", "holdout", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A version's results on a split. ``mean`` is over the valid tasks."""
+
+    version: str
+    commit: str
+    split: str
+    observations: Sequence[Observation]
+    usd: float
+
+    @property
+    def mean(self) -> float | None:
+        return mean([o.score for o in self.observations])
+
+    @property
+    def valid(self) -> int:
+        return sum(o.score is not None for o in self.observations)
+
+
+def evaluate(
+    version: str,
+    split: str,
+    *,
+    make_agent: Callable[[Path], BaseAgent],
+    benchmark: BenchmarkAdapter,
+    config: EvolveConfig,
+    root: Path,
+    repository: WorkspaceRepository,
+    journal: Journal,
+    ledger: Ledger,
+    progress: Progress,
+) -> Evaluation:
+    """Measure a version in a throwaway copy, and journal the result.
+
+    Raises ``VersionError`` for an unknown version, ``ConfigurationError`` for an unknown split, and
+    ``BenchmarkError`` when the split has no tasks.
+    """
+    tasks = _tasks(split, benchmark, config)
+    found = repository.version(version)
+    cache = ScoreCache(root / "evolution" / "cache" / "scores.jsonl")
+    measurer = Measurer(benchmark, ledger, cache, config.solve_workers, progress)
+    with tempfile.TemporaryDirectory(prefix="agent-evolve-eval-") as directory:
+        copy = Path(directory) / "workspace"
+        repository.materialise(found.commit, copy)
+        progress.phase(0, split, len(tasks))
+        observations = measurer.measure(make_agent(copy), found.tree, tasks)
+    cache.close()
+    result = Evaluation(version, found.commit, split, observations, round(ledger.usd, 6))
+    journal.append(
+        "evaluated",
+        sync=True,
+        version=version,
+        commit=found.commit,
+        split=split,
+        mean=result.mean,
+        valid=result.valid,
+        total=len(tasks),
+    )
+    return result
+
+
+def _tasks(split: str, benchmark: BenchmarkAdapter, config: EvolveConfig) -> Sequence[Task]:
+    if split not in SPLITS:
+        raise ConfigurationError(
+            f"unknown split {split!r}", fix="--split takes one of " + ", ".join(SPLITS)
+        )
+    if split == "test":
+        tasks: Sequence[Task] = benchmark.get_tasks(split="test", limit=None)
+        known = {task.id for task in benchmark.get_tasks(split="train", limit=None)}
+        if any(task.id in known for task in tasks):
+            raise BenchmarkError(
+                f"{type(benchmark).__name__} has no test split of its own: "
+                "it gives train tasks for it",
+                fix="return [] for splits that do not exist, or give test tasks ids of their own",
+            )
+    else:
+        splits = choose_splits(benchmark, config)
+        tasks = splits.train if split == "train" else splits.holdout
+    if not tasks:
+        raise BenchmarkError(
+            f"the {split} split has no tasks",
+            fix="mark some tasks with it in the task file, or set holdout_ratio above 0",
+        )
+    return tasks

@@ -1,0 +1,223 @@
+"""The evolution loop: cycles until the target, a plateau, a cap, or trouble."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..agents.base import BaseAgent
+from ..benchmarks.base import BenchmarkAdapter
+from ..config import EvolveConfig
+from ..engines.base import EvolutionEngine
+from ..errors import AgentEvolveError, BudgetExceeded
+from ..journal import Journal
+from ..llm import Ledger
+from ..types import CycleRecord, EvolutionResult
+from ..workspace import Manifest
+from ..workspace.repository import Version, WorkspaceRepository
+from .cycle import CycleRunner, Places
+from .history import EvolutionHistory
+from .measure import Measurer
+from .observer import Observer
+from .plateau import converged, failing
+from .progress import Progress, Silent
+from .scores import ScoreCache
+from .splits import Splits, choose_splits
+from .state import RunState, fold
+
+log = logging.getLogger("agent_evolve")
+
+PREFIX = "agent-evolve-run-"
+
+
+@dataclass(slots=True)
+class EvolutionLoop:
+    """Runs the evolution of one workspace.
+
+    ``Evolver`` builds one from names and paths; build it yourself to hand in your own parts.
+
+    Args:
+        make_agent: gives the agent loaded from a directory.
+        root: the user's workspace; its files change only when a version is accepted.
+        repository: the versions of ``root``; the caller holds the run lock.
+    """
+
+    make_agent: Callable[[Path], BaseAgent]
+    benchmark: BenchmarkAdapter
+    engine: EvolutionEngine
+    config: EvolveConfig
+    root: Path
+    manifest: Manifest
+    repository: WorkspaceRepository
+    journal: Journal
+    ledger: Ledger
+    progress: Progress = field(default_factory=Silent)
+
+    def run(self, cycles: int) -> EvolutionResult:
+        """Run ``cycles`` cycles, or those that an interrupted run still owes.
+
+        Raises ``ConfigurationError`` and ``BenchmarkError`` before anything is spent where that can
+        be known; ``KeyboardInterrupt`` after recording where the run stopped. Reaching a cap is
+        no exception: the result says ``stopped == "budget"``.
+        """
+        state = fold(self.journal.events())
+        evolvable = self.config.evolvable(self.manifest.evolvable_layers)
+        splits = choose_splits(self.benchmark, self.config)
+        self.progress.say(splits.note)
+        _sweep(state.workdir)
+        work = Path(tempfile.mkdtemp(prefix=PREFIX))
+        try:
+            return self._run(cycles, state, splits, evolvable, Places(work))
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def _run(
+        self,
+        cycles: int,
+        state: RunState,
+        splits: Splits,
+        evolvable: tuple[str, ...],
+        places: Places,
+    ) -> EvolutionResult:
+        head = self._head(state)
+        first = self._begin(state, splits, places)
+        runner = self._runner(head, splits, evolvable, places)
+        records = [record for record in state.records if record.cycle >= first]
+        reason, start = "error", None
+        try:
+            start = runner.holdout_score()
+            reason = self._cycles(runner, state, first + cycles, records)
+        except BudgetExceeded as error:
+            reason = "budget"
+            self.progress.say(error.message)
+        except KeyboardInterrupt:
+            reason = "interrupted"
+            raise
+        finally:
+            self.journal.append("run_stopped", sync=True, reason=reason)
+            runner.cache.close()
+            self.repository.settle()
+        return self._result(records, reason, start, runner)
+
+    def _cycles(
+        self, runner: CycleRunner, state: RunState, end: int, records: list[CycleRecord]
+    ) -> str:
+        opened, evolved = state.opened, state.evolved
+        for number in range(state.next_cycle, end):
+            record = runner.run(number, opened, evolved)
+            opened = evolved = None
+            records.append(record)
+            if failing(records, self.config.max_failed_cycles):
+                return "failing"
+            if converged(records, self.config.egl_window, self.config.egl_threshold):
+                return "plateau"
+            if self._engine_stops(number):
+                return "engine"
+        return "cycles"
+
+    def _engine_stops(self, number: int) -> bool:
+        last = self.journal.last("evolved")
+        return last is not None and last["cycle"] == number and bool(last["stop"])
+
+    def _head(self, state: RunState) -> Version:
+        """The version the run starts from: the head, with what was edited by hand since."""
+        head = self.repository.head
+        if state.opened is not None and head is not None:
+            return self._head_of_opened(state)
+        tree = self.repository.scan(self.root)
+        if head is None:
+            commit = self.repository.commit(tree, "evo-0: the start", [])
+            self.repository.tag("evo-0", commit, "evo-0: the start")
+            self.repository.advance(commit, None)
+        elif head.tree != tree.id:
+            self.progress.say("the workspace was edited by hand since; the run starts from that")
+            commit = self.repository.commit(tree, "edited by hand", [head.commit])
+            self.repository.advance(commit, head.commit)
+            self.journal.append("edited", commit=commit, previous=head.commit)
+        now = self.repository.head
+        if now is None:
+            raise AgentEvolveError("the workspace has no version after its first snapshot")
+        if not self.repository.has("evo-0"):
+            self.repository.tag("evo-0", now.commit, "evo-0: the start")
+        return now
+
+    def _head_of_opened(self, state: RunState) -> Version:
+        """The head when the interrupted cycle began; the cycle itself moves it on."""
+        assert state.opened is not None
+        self.progress.say(f"going on with cycle {state.next_cycle}, which was interrupted")
+        return self.repository.version(state.opened["head"])
+
+    def _begin(self, state: RunState, splits: Splits, places: Places) -> int:
+        self.journal.append(
+            "run_started",
+            sync=True,
+            first_cycle=state.next_cycle,
+            workdir=str(places.base),
+            engine=type(self.engine).__name__,
+            benchmark=type(self.benchmark).__name__,
+            config=self.config.model_dump(mode="json"),
+            train=[task.id for task in splits.train],
+            holdout=[task.id for task in splits.holdout],
+        )
+        if state.run_over or state.run_first is None:
+            return state.next_cycle
+        return state.run_first
+
+    def _runner(
+        self, head: Version, splits: Splits, evolvable: tuple[str, ...], places: Places
+    ) -> CycleRunner:
+        self.repository.materialise(head.commit, places.head)
+        cache = ScoreCache(self.root / "evolution" / "cache" / "scores.jsonl")
+        workers = self.config.solve_workers
+        return CycleRunner(
+            agent=self.make_agent(places.head),
+            engine=self.engine,
+            config=self.config,
+            manifest=self.manifest,
+            root=self.root,
+            repository=self.repository,
+            journal=self.journal,
+            observer=Observer(self.root, journal=self.journal),
+            history=EvolutionHistory(self.root, journal=self.journal, repository=self.repository),
+            measurer=Measurer(self.benchmark, self.ledger, cache, workers, self.progress),
+            splits=splits,
+            places=places,
+            progress=self.progress,
+            head=head,
+            evolvable=evolvable,
+        )
+
+    def _result(
+        self,
+        records: Sequence[CycleRecord],
+        reason: str,
+        start: float | None,
+        runner: CycleRunner,
+    ) -> EvolutionResult:
+        curve = [record.plateau_score for record in records]
+        measured = [score for score in curve if score is not None]
+        return EvolutionResult(
+            cycles_completed=len(records),
+            final_score=measured[-1] if measured else start,
+            score_history=curve,
+            converged=reason == "plateau",
+            start_score=start,
+            gated=runner.splits.gated,
+            stopped=reason,
+            usd=round(self.ledger.usd, 6),
+            cycles=tuple(records),
+            details={"splits": runner.splits.note, "head": runner.head.commit},
+        )
+
+
+def _sweep(workdir: str | None) -> None:
+    """Remove the throwaway directory of a run that was killed."""
+    if workdir is None:
+        return
+    left = Path(workdir)
+    if left.name.startswith(PREFIX) and left.parent == Path(tempfile.gettempdir()):
+        shutil.rmtree(left, ignore_errors=True)

@@ -1,0 +1,96 @@
+"""Runs an agent on tasks and gives what came of it, paying for nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from ..agents.base import BaseAgent
+from ..benchmarks.base import BenchmarkAdapter
+from ..llm import Ledger
+from ..types import Feedback, Observation, Status, Task, Trajectory
+from .attempt import attempt
+from .pool import run_all
+from .progress import Progress, Silent
+from .scores import ScoreCache, agent_fingerprint, fingerprint, task_fingerprint
+
+Outcome = tuple[Trajectory, Feedback, Status]
+
+
+@dataclass(slots=True)
+class Measurer:
+    """Solves and scores tasks with the run's workers, ledger and score cache."""
+
+    benchmark: BenchmarkAdapter
+    ledger: Ledger
+    cache: ScoreCache
+    workers: int = 1
+    progress: Progress = field(default_factory=Silent)
+
+    def solve(self, agent: BaseAgent, task: Task, turn: int = 0) -> Outcome:
+        """One task, not looked up anywhere."""
+        if agent.reports_cost:
+            self.ledger.check("agent")
+        outcome = attempt(agent, self.benchmark, task, turn)
+        if agent.reports_cost:
+            self._charge(agent, outcome[0])
+        return outcome
+
+    def each(
+        self, tasks: Sequence[Task], job: Callable[[Task, int], Observation]
+    ) -> list[Observation]:
+        """Run a job for every task on the workers; results in task order."""
+        return run_all(
+            [partial(self._ticking, job, task, turn) for turn, task in enumerate(tasks)],
+            self.workers,
+        )
+
+    def measure(
+        self, agent: BaseAgent, tree: str, tasks: Sequence[Task], seed: int = 0
+    ) -> list[Observation]:
+        """Observations of a version on tasks; known scores are taken from the cache.
+
+        A score is known by what decides it: the version, the agent, the task and its grading, the
+        seed.
+        """
+        who = agent_fingerprint(agent)
+
+        def one(task: Task, turn: int) -> Observation:
+            key = fingerprint(tree, who, task_fingerprint(self.benchmark, task), seed)
+            outcome = self.cache.get(key)
+            if outcome is None:
+                outcome = self.solve(agent, task, turn)
+                self.cache.put(key, *outcome)
+            return Observation(task, *outcome)
+
+        return self.each(tasks, one)
+
+    def _ticking(
+        self, job: Callable[[Task, int], Observation], task: Task, turn: int
+    ) -> Observation:
+        observation = job(task, turn)
+        self.progress.advance()
+        return observation
+
+    def _charge(self, agent: BaseAgent, trajectory: Trajectory) -> None:
+        metrics = trajectory.metrics
+        self.ledger.charge(
+            "agent",
+            str(agent.options.get("model") or type(agent).__name__),
+            usd=metrics.get("usd", 0.0),
+            input_tokens=int(metrics.get("input_tokens", 0)),
+            output_tokens=int(metrics.get("output_tokens", 0)),
+            seconds=metrics.get("seconds", 0.0),
+        )
+
+
+def scores(observations: Sequence[Observation]) -> dict[str, float | None]:
+    """Score by task id, ``None`` where invalid."""
+    return {observation.task.id: observation.score for observation in observations}
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Mean of the valid scores; ``None`` when there is none."""
+    valid = [value for value in values if value is not None]
+    return sum(valid) / len(valid) if valid else None

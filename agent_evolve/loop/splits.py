@@ -1,0 +1,96 @@
+"""Which tasks train and which decide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..benchmarks.base import BenchmarkAdapter
+from ..benchmarks.splits import split_by_hash
+from ..config import EvolveConfig
+from ..errors import BenchmarkError
+from ..types import Task
+from .scores import fingerprint
+
+FEWEST_HOLDOUT = 3
+"""A holdout of fewer tasks than this decides nothing; the run then goes without a gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """Train and holdout tasks of a run, disjoint in ids and inputs. ``note`` says where the
+    holdout came from, or why there is none."""
+
+    train: Sequence[Task]
+    holdout: Sequence[Task]
+    note: str
+
+    @property
+    def gated(self) -> bool:
+        return bool(self.holdout)
+
+
+def choose_splits(benchmark: BenchmarkAdapter, config: EvolveConfig) -> Splits:
+    """The benchmark's own holdout where it has one, else a seeded share of its train tasks.
+
+    Raises ``BenchmarkError`` for no tasks, duplicate ids, or a holdout that overlaps train.
+    """
+    train = _tasks(benchmark, "train")
+    if not train:
+        raise BenchmarkError(
+            f"{type(benchmark).__name__} has no train tasks",
+            fix="check the 'tasks' and 'split' of benchmark: in manifest.yaml",
+        )
+    holdout = _tasks(benchmark, "holdout")
+    if holdout and {t.id for t in holdout} == {t.id for t in train}:
+        holdout = []  # the benchmark knows no splits and gives the same tasks for each
+    if holdout:
+        _refuse_overlap(train, holdout)
+        note = f"{len(train)} train, {len(holdout)} holdout tasks, as the benchmark splits them"
+    elif config.holdout_ratio > 0:
+        ratios = {"holdout": config.holdout_ratio}
+        parts = split_by_hash(train, ratios, config.seed)
+        train, holdout = parts["train"], parts["holdout"]
+        note = (
+            f"{len(train)} train, {len(holdout)} holdout tasks: "
+            f"holdout_ratio {config.holdout_ratio} of the benchmark's train tasks"
+        )
+    else:
+        note = f"{len(train)} train tasks; holdout_ratio is 0, so nothing is gated"
+    if holdout and (len(holdout) < FEWEST_HOLDOUT or not train):
+        train, holdout = [*train, *holdout], []
+        note = (
+            f"{len(train)} tasks are too few for a holdout of at least {FEWEST_HOLDOUT}: "
+            "changes are kept without a gate"
+        )
+    limit = config.holdout_limit
+    if limit is not None and len(holdout) > limit:
+        holdout = sorted(holdout, key=lambda task: fingerprint(config.seed, task.id))[:limit]
+        note += f"; {limit} of the holdout are used"
+    return Splits(tuple(train), tuple(holdout), note)
+
+
+def _tasks(benchmark: BenchmarkAdapter, split: str) -> list[Task]:
+    tasks = benchmark.get_tasks(split=split, limit=None)
+    repeated = [task_id for task_id, n in Counter(t.id for t in tasks).items() if n > 1]
+    if repeated:
+        raise BenchmarkError(
+            f"{type(benchmark).__name__}: {len(repeated)} task ids stand more than once in the "
+            f"{split} split, the first is {repeated[0]!r}",
+            fix="give every task an id of its own",
+        )
+    return tasks
+
+
+def _refuse_overlap(train: Sequence[Task], holdout: Sequence[Task]) -> None:
+    ids = {task.id for task in train}
+    inputs = {task.input: task.id for task in train}
+    for task in holdout:
+        twin = task.id if task.id in ids else inputs.get(task.input)
+        if twin is not None:
+            raise BenchmarkError(
+                f"holdout task {task.id!r} is also train task {twin!r}; "
+                "the gate would reward remembering it",
+                fix="take it out of one of the splits",
+            )

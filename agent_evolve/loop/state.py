@@ -1,0 +1,74 @@
+"""Where a workspace's evolution stands, as a function of its journal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..journal import Event
+from ..types import CycleRecord
+from .records import cycle_from
+
+FINISHED = ("cycles", "plateau", "engine")
+"""Reasons for which a run is over; after any other the next run goes on with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """What the journal says.
+
+    Attributes:
+        records: every finished cycle, oldest first.
+        run_first: number of the first cycle of the newest run, ``None`` before any run.
+        run_over: whether the newest run ended by itself; an interrupted one is continued.
+        opened: the ``cycle_started`` event of a cycle that has not finished.
+        evolved: its ``evolved`` event, when the engine had finished.
+        workdir: the throwaway directory of a run that was killed, else ``None``.
+        last_number: the highest number that a cycle has had, 0 before any.
+    """
+
+    records: tuple[CycleRecord, ...] = ()
+    run_first: int | None = None
+    run_over: bool = True
+    opened: Event | None = None
+    evolved: Event | None = None
+    workdir: str | None = None
+    last_number: int = 0
+
+    @property
+    def next_cycle(self) -> int:
+        if self.opened is not None:
+            return int(self.opened["cycle"])
+        return self.last_number + 1
+
+
+def fold(events: Iterable[Event]) -> RunState:
+    """The state after these events."""
+    records: list[CycleRecord] = []
+    run_first: int | None = None
+    run_over = True
+    opened = evolved = None
+    workdir = None
+    last_number = 0
+    for event in events:
+        match event.type:
+            case "run_started":
+                if run_over:
+                    run_first = event["first_cycle"]
+                run_over = False
+                workdir = event.get("workdir")
+            case "run_stopped":
+                run_over = event["reason"] in FINISHED
+                workdir = None
+            case "cycle_started":
+                opened, evolved = event, None
+                last_number = max(last_number, event["cycle"])
+            case "evolved":
+                evolved = event
+            case "cycle_finished":
+                records.append(cycle_from(event["record"]))
+                opened = evolved = None
+            case "rolled_back":
+                opened = evolved = None
+                run_over = True
+    return RunState(tuple(records), run_first, run_over, opened, evolved, workdir, last_number)
