@@ -83,7 +83,7 @@ class WorkspaceFiles:
         """``name`` as it is spelt on disk, where that differs only in how accents are composed."""
         if name.isascii() or not folder.is_dir() or (folder / name).exists():
             return name
-        return next((n for n in os.listdir(folder) if names.same(n, name)), name)  # noqa: PTH208
+        return next((n for n in os.listdir(folder) if names.same(n, name)), name)
 
 
 def unknown(what: str, name: str, known: list[str]) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -102,6 +102,10 @@ class Manifest:
         for warning in manifest.warnings:
             log.warning("%s", warning)
         return manifest
+
+    def with_evolvable(self, layers: Iterable[str]) -> Self:
+        """The same manifest with other evolvable layers, as a run's settings may narrow them."""
+        return replace(self, evolvable_layers=tuple(layers))
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest as the mapping that :meth:`save` writes; keys at their default are left

@@ -35,5 +35,4 @@ class Problem:
         return replace(self, path=path)
 
     def __str__(self) -> str:
-        text = f"{self.path}:{self.line}:{self.column}: {self.message}"
-        return f"{text}\n  -> {self.fix}" if self.fix else text
+        return f"{self.path}:{self.line}:{self.column}: {self.message}"

@@ -130,7 +130,7 @@ class Skills(WorkspaceFiles):
         folder = self._place("skills")
         if not folder.is_dir():
             return
-        for other in os.listdir(folder):  # noqa: PTH208
+        for other in os.listdir(folder):
             if other != name and other.casefold() == name.casefold():
                 raise UnsafePathError(
                     f"skill name {name!r} differs from {other!r} only in case; on some systems "
