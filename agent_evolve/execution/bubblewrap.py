@@ -30,7 +30,8 @@ from .rlimits import limiting_argv, process_allowance
 from .types import CommandResult, Limits
 
 _TRANSIENT_USERS = range(61184, 65520)
-_LONGEST_ARGUMENT = 100_000
+_LONGEST_ARGUMENT = 128 * 1024 - 1
+_LONGEST_ARGUMENTS = 1024**2
 _SCRIPT = "/etc/sandbox-command"
 
 
@@ -75,6 +76,8 @@ class Bubblewrap:
                 f"the sandbox does not show {cwd}",
                 fix="let cwd lie under one of the writable or readable paths",
             )
+        if _too_long(command):
+            return CommandResult(126, "the argument list is too long; pass long text as a file")
         user = _transient_user() if _is_real_root() else None
         with ExitStack() as stack:
             sources = {path: path for path in readable}
@@ -145,7 +148,7 @@ class _Box:
         if not isinstance(command, str):
             return [*front, *command], {}
         shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
-        if len(command.encode(errors="surrogateescape")) < _LONGEST_ARGUMENT:
+        if _size(command) < _LONGEST_ARGUMENT:
             return [*front, shell, "-c", command], {}
         return [*front, shell, _SCRIPT], {_SCRIPT: command}
 
@@ -226,8 +229,7 @@ class _Status:
         """Wait for the line that names the first process, and hold on to that process."""
         self._close_writer()
         while b"\n" not in self._text:
-            chunk = os.read(self._reader, 4096)
-            if not chunk:
+            if not _ready(self._reader) or not (chunk := os.read(self._reader, 4096)):
                 return
             self._text += chunk
         self.pid = json.loads(self._text.split(b"\n")[0])["child-pid"]
@@ -239,11 +241,10 @@ class _Status:
         if self._first is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
-            poll = select.poll()
-            poll.register(self._first, select.POLLIN)
-            if not poll.poll(10_000):
+            if not _ready(self._first):
                 raise InfrastructureError(f"the sandbox's process {self.pid} can't be ended")
-        while chunk := os.read(self._reader, 4096):
+        self._close_writer()
+        while _ready(self._reader) and (chunk := os.read(self._reader, 4096)):
             self._text += chunk
         for line in self._text.splitlines():
             with contextlib.suppress(ValueError):  # cut short when bwrap was killed
@@ -253,6 +254,23 @@ class _Status:
         if self._open:
             os.close(self.writer)
             self._open = False
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="surrogateescape"))
+
+
+def _too_long(command: str | Sequence[str]) -> bool:
+    """Whether Linux would refuse the arguments. A command line may be longer: it becomes a file."""
+    sizes = [] if isinstance(command, str) else [_size(argument) for argument in command]
+    return any(size >= _LONGEST_ARGUMENT for size in sizes) or sum(sizes) > _LONGEST_ARGUMENTS
+
+
+def _ready(fd: int) -> bool:
+    """Wait up to ten seconds, many times what it takes, for something to read or an end."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(10_000))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ does not exist. Everything is read-only but the writable paths and an own ``/tmp
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -88,7 +89,7 @@ def path_arguments(writable: Iterable[Path], readable: Mapping[Path, Path]) -> l
     mounts: dict[Path, tuple[str, Path]] = {}
     for home in python_homes():
         for part in _PYTHON:
-            if (home / part).exists():
+            if os.access(home / part, os.R_OK):
                 mounts[home / part] = ("--ro-bind", home / part)
     for hidden in _hidden():
         if any(hidden.is_relative_to(path) for path in mounts):
