@@ -19,6 +19,7 @@ from typing import Any, Literal
 from ..errors import ConfigurationError
 from .budget import Budget, Spend, amount, no_price
 from .prices import Prices
+from .sizes import prompt_bytes
 from .traces import new_call_id, scrub, write_trace
 from .types import Completion, Model, Request, Usage
 
@@ -252,22 +253,6 @@ class MeteredModel:
                     write_trace(ledger._traces, record, request, completion)
             finally:
                 ledger._settle(record, upper, cost)
-
-
-def prompt_bytes(request: Request) -> int:
-    """Bytes of everything a request sends, with some for the frame of each turn and tool."""
-    sizes = [_size(request.system)]
-    sizes += [_size(f"{tool.name}{tool.description}{tool.parameters}") for tool in request.tools]
-    for message in request.messages:
-        calls = "".join(f"{call.name}{call.raw or call.arguments}" for call in message.tool_calls)
-        kept = _size(str(message.raw)) if message.raw is not None else 0
-        sizes.append(max(kept, _size(message.content + calls)))
-        sizes += [_size(result.content) for result in message.tool_results]
-    return sum(sizes) + 24 * len(sizes)
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
 
 
 def _record(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
 from ..errors import ModelError
+from .sizes import rough_usage
 from .types import Completion, Request, ToolCall, Usage
 
 Answer = str | Completion | BaseException | Sequence[ToolCall]
@@ -63,7 +63,7 @@ class ScriptedModel:
             raise answer
         completion = _as_completion(answer)
         if completion.usage == Usage():
-            completion = replace(completion, usage=_count(request, completion))
+            completion = replace(completion, usage=rough_usage(request, completion))
         return completion
 
 
@@ -97,31 +97,4 @@ def _as_completion(answer: Answer) -> Completion:
             return Completion("", tool_calls=calls, stop_reason="tool_use")
     raise TypeError(
         f"a script answers with str, Completion, exceptions or lists of ToolCall, not {answer!r}"
-    )
-
-
-def _count(request: Request, completion: Completion) -> Usage:
-    return Usage(
-        input_tokens=max(1, prompt_chars(request) // 4),
-        output_tokens=max(1, (len(completion.text) + _calls_chars(completion.tool_calls)) // 4),
-    )
-
-
-def _calls_chars(calls: Iterable[ToolCall]) -> int:
-    return sum(len(call.name) + len(call.raw or json.dumps(call.arguments)) for call in calls)
-
-
-def prompt_chars(request: Request) -> int:
-    """Characters of everything a request sends: system, tools, and all turns."""
-    return (
-        len(request.system)
-        + sum(
-            len(t.name) + len(t.description) + len(json.dumps(t.parameters)) for t in request.tools
-        )
-        + sum(
-            len(message.content)
-            + _calls_chars(message.tool_calls)
-            + sum(len(result.content) for result in message.tool_results)
-            for message in request.messages
-        )
     )
