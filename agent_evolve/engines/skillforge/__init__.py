@@ -1,0 +1,15 @@
+"""SkillForge, the default engine: a model edits the agent's files in the light of what happened.
+
+options     what a person may set
+observed    which observations are worth showing       context   the prompt, within a budget
+fence       data kept apart from instructions          wording   everything said to the model
+shell       editing with a bash tool in the sandbox    answer    editing by one reply
+reply       the reply's format                         staging   a reply applied in memory
+rules       what every changed tree must keep to       changes   what changed, from the files
+"""
+
+from .engine import SkillForge
+
+AEvolveEngine = SkillForge
+
+__all__ = ["AEvolveEngine", "SkillForge"]

@@ -1,0 +1,94 @@
+"""Editing by one structured reply, for models that can't drive a shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...errors import ModelError
+from ...llm import Completion, Message, Model, Request
+from ...workspace import names
+from ...workspace.atomic import write_bytes
+from . import wording
+from .changes import Tree, compare
+from .context import Context
+from .options import Settings
+from .outcome import Outcome
+from .reply import Reply, parse_reply
+from .rules import Rules
+from .staging import Staged, stage
+
+ATTEMPTS = 2
+"""Calls of the model: the reply, and one correction of a reply that can't be used."""
+
+
+def edit_by_answer(
+    model: Model, context: Context, tree: Tree, root: Path, rules: Rules, settings: Settings
+) -> Outcome:
+    """Ask for all changes at once and write them; nothing is written unless all can be.
+
+    Raises ``ModelError`` when neither the reply nor its correction can be used, and what the model
+    raises.
+    """
+    messages = [Message("user", context.prompt)]
+    told: tuple[str, ...] = ()
+    for attempt in range(1, ATTEMPTS + 1):
+        completion = model.complete(
+            Request(
+                messages=tuple(messages),
+                system=context.system,
+                temperature=settings.options.temperature,
+                max_tokens=settings.max_tokens,
+            )
+        )
+        if completion.stop_reason == "refusal":
+            return Outcome(tree, completion.text, "the model refused", {"turns": attempt})
+        reply = parse_reply(completion.text, cut=completion.stop_reason == "max_tokens")
+        staged = _staged(reply, tree, rules, context)
+        if not staged.problems:
+            write_tree(root, tree, staged.after)
+            counts = {"turns": attempt, "operations": len(reply.operations), "repaired": told}
+            return Outcome(staged.after, reply.summary, counts=counts)
+        told = staged.problems
+        messages = _with_correction(messages, completion, told)
+    raise ModelError(
+        f"{model.name} gave no usable changes in {ATTEMPTS} replies: " + "; ".join(told[:5]),
+        fix="use a stronger model for the engine (--evolver-model), a smaller context_chars, "
+        "or the engine guided-synthesis",
+    )
+
+
+def _staged(reply: Reply, tree: Tree, rules: Rules, context: Context) -> Staged:
+    if reply.problems:
+        return Staged(tree, reply.problems)
+    return stage(reply.operations, tree, rules, whole=context.whole)
+
+
+def _with_correction(
+    messages: list[Message], completion: Completion, problems: tuple[str, ...]
+) -> list[Message]:
+    word = wording.repair_answer(problems)
+    if completion.text.strip():
+        return [*messages, completion.as_message(), Message("user", word)]
+    # No provider takes an empty assistant turn back.
+    return [Message("user", f"{messages[0].content}\n\n{word}")]
+
+
+def write_tree(root: Path, before: Tree, after: Tree) -> None:
+    """Make the files under ``root``, which are as ``before`` says, as ``after`` says."""
+    changes = compare(before, after)
+    for path in changes.deleted:
+        target = names.inside(root, root / path)
+        target.unlink()
+        _remove_empty(target.parent, root)
+    for path in (*changes.added, *changes.modified):
+        data = after[path].data
+        if data is None:
+            raise AssertionError(f"{path} was changed without its content")
+        write_bytes(names.inside(root, root / path), data)
+
+
+def _remove_empty(folder: Path, root: Path) -> None:
+    """Remove a folder that holds nothing any more, and those above it, but not a layer."""
+    while folder.parent not in (root, root.resolve()) and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
