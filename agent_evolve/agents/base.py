@@ -60,8 +60,8 @@ class BaseAgent(ABC):
     """What a run must provide in ``runtime``; asked before anything is spent."""
     reports_cost: bool = False
     """True for an agent whose program pays for its own model calls and reports them in
-    ``Trajectory.metrics`` (``usd``, ``input_tokens``, ``output_tokens``): the run enters them in its
-    ledger, and asks the caps before each task."""
+    ``Trajectory.metrics`` (``usd``, ``input_tokens``, ``output_tokens``): the run enters them in
+    its ledger, and asks the caps before each task."""
 
     def __init__(self, workspace_path: str | Path) -> None:
         self._start(AgentWorkspace(workspace_path))
