@@ -134,4 +134,3 @@ def _disk(root: Path) -> Row:
     free = shutil.disk_usage(place).free
     enough = free >= LEAST_FREE_BYTES
     return Row("disk", enough, f"{free // 1024**2} MB free", "free some disk space")
-

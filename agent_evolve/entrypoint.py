@@ -22,14 +22,15 @@ def load_object(entrypoint: str, root: Path, where: str) -> Any:
     module_name, dot, name = entrypoint.rpartition(".")
     if not dot:
         raise ManifestError(
-            f"{where}: {entrypoint!r} has no dot", fix="write it as module.Class, e.g. agent.MyAgent"
+            f"{where}: {entrypoint!r} has no dot",
+            fix="write it as module.Class, e.g. agent.MyAgent",
         )
     try:
         module = _workspace_module(module_name, root) or importlib.import_module(module_name)
     except Exception as error:
         raise ManifestError(
             f"{where}: can't import {module_name!r}: {type(error).__name__}: {error}",
-            fix=f"put {module_name.replace('.', '/')}.py into the workspace, or install its package",
+            fix=f"put {module_name.replace('.', '/')}.py into the workspace, or install it",
         ) from error
     if not hasattr(module, name):
         raise ManifestError(

@@ -1,8 +1,8 @@
 """The append-only event log that every resume, report and count is derived from.
 
 One JSON object a line: ``{"v": 1, "seq": 7, "time": 1730000000.0, "type": "cycle_started", ...}``.
-A line is written by a single ``write`` and is either wholly there or, after a crash, a torn tail that
-the next writer sets aside. Nothing is ever rewritten.
+A line is written by a single ``write`` and is either wholly there or, after a crash, a torn tail
+that the next writer sets aside. Nothing is ever rewritten.
 """
 
 from __future__ import annotations

@@ -50,7 +50,10 @@ def workspace_for(agent: str | Path, work_dir: str | Path = ".") -> tuple[Path, 
         )
     if is_name:
         raise UnknownNameError(
-            "workspace or seed", name, seed_names(), fix=f"to make a new one: agent-evolve init {name}"
+            "workspace or seed",
+            name,
+            seed_names(),
+            fix=f"to make a new one: agent-evolve init {name}",
         )
     raise WorkspaceError(f"there is no directory {path}", fix=f"agent-evolve init {path}")
 

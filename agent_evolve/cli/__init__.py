@@ -1,4 +1,4 @@
-"""The command ``agent-evolve``. Progress goes to stderr, results to stdout, ``--json`` everywhere."""
+"""The command ``agent-evolve``: progress on stderr, results on stdout, ``--json`` everywhere."""
 
 from __future__ import annotations
 

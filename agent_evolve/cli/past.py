@@ -73,7 +73,9 @@ def log(
 
 
 def show(
-    version: Annotated[str, typer.Argument(help="evo-3, pre-evo-3, candidate-3, head or a commit.")],
+    version: Annotated[
+        str, typer.Argument(help="evo-3, pre-evo-3, candidate-3, head or a commit.")
+    ],
     workspace: WorkspaceOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -249,4 +251,3 @@ def _tasks_of(root: Path, record: CycleRecord) -> list[dict[str, Any]]:
         }
         for line in lines
     ]
-

@@ -30,8 +30,10 @@ def attempt(
     if status != "scored":
         return trajectory, Feedback(False, 0.0, trajectory.error or ""), status
     try:
-        return trajectory, checked(benchmark.evaluate(task, trajectory), _place(benchmark, task)), (
-            "scored"
+        return (
+            trajectory,
+            checked(benchmark.evaluate(task, trajectory), _place(benchmark, task)),
+            ("scored"),
         )
     except STOPS_THE_RUN:
         raise

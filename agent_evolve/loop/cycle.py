@@ -66,7 +66,7 @@ class Evolved:
 
 @dataclass(slots=True)
 class CycleRunner:
-    """Runs cycles of one workspace. ``head`` is the accepted version, ``agent`` is loaded from it."""
+    """Runs the cycles of one workspace. ``agent`` is loaded from ``head``, the accepted version."""
 
     agent: BaseAgent
     engine: EvolutionEngine
@@ -110,7 +110,9 @@ class CycleRunner:
         before = self._snapshot_before(number)
         score = mean([o.score for o in observations])
         valid = sum(o.score is not None for o in observations)
-        record = CycleRecord(number, score, "unmeasured", False, valid=valid, total=len(observations))
+        record = CycleRecord(
+            number, score, "unmeasured", False, valid=valid, total=len(observations)
+        )
         if valid == 0 or valid < self.config.min_valid * len(observations):
             record = replace(record, reason=_too_few(observations, valid, self.config.min_valid))
             outcome = None
@@ -240,7 +242,9 @@ class CycleRunner:
         trial = TrialRunner(self.agent, self.measurer, self.splits.train)
         failure, result = "", StepResult(False)
         try:
-            workspace = AgentWorkspace(place, self.manifest.with_evolvable(self.evolvable))
+            workspace = AgentWorkspace(
+                place, replace(self.manifest, evolvable_layers=self.evolvable)
+            )
             result = self.engine.step(workspace, valid, self.history, trial)
             if not isinstance(result, StepResult):
                 failure = f"the engine returned a {type(result).__name__}, not a StepResult"
@@ -389,4 +393,3 @@ def _json(data: Mapping[str, Any]) -> str:
 
 def _first_line(text: str) -> str:
     return text.strip().split("\n", 1)[0][:100]
-

@@ -23,7 +23,9 @@ def run_all(jobs: Sequence[Callable[[], T]], workers: int) -> list[T]:
     futures: list[Future[T]] = [pool.submit(copy_context().run, job) for job in jobs]
     try:
         wait(futures, return_when=FIRST_EXCEPTION)
-        failed = next((f for f in futures if f.done() and not f.cancelled() and f.exception()), None)
+        failed = next(
+            (f for f in futures if f.done() and not f.cancelled() and f.exception()), None
+        )
         if failed is not None:
             pool.shutdown(wait=True, cancel_futures=True)
             failed.result()

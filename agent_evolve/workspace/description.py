@@ -65,7 +65,7 @@ def _value_of(header: str) -> tuple[int, int, str | None] | None:
         return colon + 1, colon + 1, None
     if node.style in ("|", ">"):
         end = _block_end(text, start, key.start_mark.column)
-    return start, end, node.style
+    return start, end, node.style or None  # the C loader says "" for a plain one
 
 
 def _block_end(text: str, start: int, margin: int) -> int:

@@ -136,7 +136,8 @@ class Chunk:
 def chunks(text: str) -> Iterator[Chunk]:
     """The top-level keys of a header, line by line."""
     found = list(_KEY.finditer(text))
-    for match, after in zip(found, [*(m.start() for m in found[1:]), len(text)], strict=True):
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    for match, after in zip(found, ends, strict=False):
         lines = text[match.start() : after].splitlines(keepends=True)
         end = after
         while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):

@@ -61,7 +61,7 @@ def merge(
 
     Lines equal but for their end keep their old bytes; changed ones take the end of the line they
     replace, new ones the file's. A byte order mark stays. ``keep_last_end`` keeps whether the
-    file ended with a line end; otherwise ``text`` decides.
+    file ended with a line end, and blank lines there; otherwise ``text`` decides.
     """
     new = encode(text)
     if new == old or not old:
@@ -70,6 +70,8 @@ def merge(
         return BOM + merge(old[3:], text.removeprefix("\ufeff"), keep_last_end=keep_last_end)
     eol = dominant_eol(old, default_eol)
     before, after = split_lines(old), [content(line) for line in split_lines(new)]
+    if keep_last_end:
+        after += [b""] * (_blank_at_end([content(line) for line in before]) - _blank_at_end(after))
     merged = _merge_lines(before, after, eol)
     if not merged:
         return b""
@@ -79,6 +81,11 @@ def merge(
     elif not ending(merged[-1]):
         merged[-1] += eol
     return b"".join(merged)
+
+
+def _blank_at_end(lines: list[bytes]) -> int:
+    """How many lines at the end are empty; 0 where all are."""
+    return next((n for n, line in enumerate(reversed(lines)) if line), 0)
 
 
 def _merge_lines(before: list[bytes], after: list[bytes], eol: bytes) -> list[bytes]:

@@ -150,7 +150,9 @@ class SkillFile:
         for candidate in rewritings(header, text, self.eol.decode(), before.parses):
             after = frontmatter.read(candidate, values=True)
             same = {**after.values, "description": None} == {**before.values, "description": None}
-            if after.description == text and same and (after.parses or not before.parses):
+            # "0" or "2026-03-01" without quotes would be a number or a date for other readers.
+            read = after.values.get("description") == ("tag:yaml.org,2002:str", text)
+            if read and same and (after.parses or not before.parses):
                 data = self.data[:start] + line_merge.encode(candidate) + self.data[end:]
                 return SkillFile.parse(data)
         raise SkillError(

@@ -1,4 +1,4 @@
-"""What a candidate may do to skills: each new or changed SKILL.md must be one, and keep its name."""
+"""What a candidate may do to skills: a new or changed SKILL.md must be one, and keep its name."""
 
 from __future__ import annotations
 

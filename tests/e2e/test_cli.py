@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import pytest
 
-from tests.loop.support import cli, git, make_workspace
+from tests.loop.support import cli, environment, git, make_workspace
 
 
 @pytest.fixture
@@ -56,7 +58,9 @@ def test_status_log_show_in_the_workspace(evolved):
     assert "prompts/system.md" in show.stdout
 
 
-@pytest.mark.parametrize("verb", [["status"], ["log"], ["show", "evo-1"], ["diff", "evo-0", "evo-2"]])
+@pytest.mark.parametrize(
+    "verb", [["status"], ["log"], ["show", "evo-1"], ["diff", "evo-0", "evo-2"]]
+)
 def test_every_verb_speaks_json(evolved, verb):
     done = cli(*verb, "--json", "-w", str(evolved))
     assert done.returncode == 0, done.stderr
@@ -141,23 +145,23 @@ def test_init_makes_a_commented_workspace_that_doctor_reads(tmp_path):
 def test_importing_the_package_loads_no_heavy_library():
     code = "import sys, agent_evolve; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
     heavy = ["pydantic", "git", "yaml", "anthropic", "boto3", "openai", "typer", "rich"]
-    import subprocess
-    import sys
-
     done = subprocess.run(
         [sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
 
 
+SLOW_AGENT = """
+import time
+class Slow(Leveller):
+    def solve(self, task):
+        time.sleep(1)
+        return super().solve(task)
+"""
+
+
 def test_a_second_run_at_the_same_time_is_told_who_holds_the_workspace(tmp_path):
-    slow = "import time\nclass Slow(Leveller):\n    def solve(self, task):\n        time.sleep(1)\n        return super().solve(task)\n"
-    place = make_workspace(tmp_path / "agent", agent="Slow", parts=slow)
-    import subprocess
-    import sys
-
-    from tests.loop.support import environment
-
+    place = make_workspace(tmp_path / "agent", agent="Slow", parts=SLOW_AGENT)
     first = subprocess.Popen(
         [sys.executable, "-m", "agent_evolve", "run", str(place), "--cycles", "1"],
         env=environment(),

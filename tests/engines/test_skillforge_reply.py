@@ -28,26 +28,9 @@ def test_any_text_is_read_without_an_error(text, cut):
     parse_reply(text, cut=cut)
 
 
-WORD = st.sampled_from(
-    [
-        "CHANGES",
-        "FILE a/b",
-        "EDIT a/b",
-        "DELETE a/b",
-        "MEMORY",
-        "DONE",
-        "```",
-        "````md",
-        "~~~",
-        "<<<<<<< SEARCH",
-        "=======",
-        ">>>>>>> REPLACE",
-        "<think>",
-        "</think>",
-        "text",
-        "",
-    ]
-)
+BLOCKS = ["CHANGES", "FILE a/b", "EDIT a/b", "DELETE a/b", "MEMORY", "DONE", "text", ""]
+FENCES = ["```", "````md", "~~~", "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE", "</think>"]
+WORD = st.sampled_from([*BLOCKS, *FENCES, "<think>"])
 
 
 @given(st.lists(WORD, max_size=25), st.booleans())

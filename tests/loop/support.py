@@ -14,9 +14,9 @@ from agent_evolve.types import Trajectory
 
 MODULE = "parts"
 
-PARTS = '''
+PARTS = """
 from tests.loop.support import *
-'''
+"""
 
 
 def difficulty(task_id: str) -> int:

@@ -31,7 +31,9 @@ def test_a_run_improves_the_files_and_tags_every_cycle(tmp_path):
     assert (result.start_score, result.final_score) == (0.0, 0.6)
     assert [r.verdict for r in result.cycles] == ["accepted"] * 3
     assert prompt(place) == "level:6"
-    assert set(tags(place)) == {"evo-0"} | {f"{p}-{n}" for p in ("pre-evo", "evo") for n in (1, 2, 3)}
+    assert set(tags(place)) == {"evo-0"} | {
+        f"{p}-{n}" for p in ("pre-evo", "evo") for n in (1, 2, 3)
+    }
     assert git(place, "cat-file", "-t", "evo-2").strip() == "tag"
     assert "+level:6" in git(place, "diff", "evo-0", "evo-3")
     assert git(place, "status", "--porcelain").splitlines() == ["?? parts.py"]
@@ -68,7 +70,7 @@ def test_a_benchmark_without_a_holdout_gets_one_by_seed(tmp_path):
     place = make_workspace(tmp_path / "agent", holdout_ratio=0.4)
     result = Evolver(place, Questions(train=40, holdout=0)).run(cycles=1)
     assert result.gated
-    started = [e for e in events(place) if e["type"] == "run_started"][0]
+    started = next(e for e in events(place) if e["type"] == "run_started")
     assert not set(started["train"]) & set(started["holdout"])
     assert len(started["train"]) + len(started["holdout"]) == 40
 
@@ -92,7 +94,9 @@ def test_history_answers_about_the_past(tmp_path):
     history = EvolutionHistory(place)
     assert history.get_score_curve() == [(1, 0.2), (2, 0.4), (3, 0.6)]
     assert len(history.get_observations(last_n_cycles=2)) == 10
-    assert all(not o.success for o in history.get_observations(last_n_cycles=None, only_failures=True))
+    assert all(
+        not o.success for o in history.get_observations(last_n_cycles=None, only_failures=True)
+    )
     assert "-level:2\n" in history.get_workspace_diff("evo-1", "evo-3").replace("\\ No", "\n\\ No")
     assert history.read_file_at("evo-2", "prompts/system.md") == "level:4"
     stats = history.get_summary_stats()

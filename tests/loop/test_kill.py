@@ -41,9 +41,7 @@ def outcome(place: Path) -> dict[str, object]:
         observed += [json.loads(line)["task_id"] for line in file.read_text().splitlines()]
     return {
         "tags": tags(place),
-        "records": [
-            {k: v for k, v in r.items() if k not in ("seconds", "usd")} for r in finished
-        ],
+        "records": [{k: v for k, v in r.items() if k not in ("seconds", "usd")} for r in finished],
         "batches": [(b["cycle"], b["tasks"], b["scores"]) for b in batches],
         "observed": observed,
         "prompt": (place / "prompts" / "system.md").read_text(),

@@ -36,7 +36,7 @@ def edit_by_answer(
             Request(
                 messages=tuple(messages),
                 system=context.system,
-                temperature=settings.options.temperature,
+                temperature=settings.temperature,
                 max_tokens=settings.max_tokens,
             )
         )

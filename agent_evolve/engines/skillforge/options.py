@@ -25,7 +25,8 @@ class Options:
             one structured reply; ``auto``: ``answer`` for ``local:`` models, else ``shell``.
         max_turns: calls of the model in one step in shell mode, 1 or more.
         max_tokens: tokens of one answer. Default 16,384; 2,048 for ``local:`` models.
-        temperature: sent only when set; some models refuse the parameter.
+        temperature: sent only when set, as some models refuse the parameter; 0 for ``local:``
+            models, which take it and differ from run to run otherwise.
         context_chars: characters of the prompt built from the workspace and the observations, at
             least 6,000. Default 60,000 (about 15,000 tokens); 8,000 for ``local:`` models.
         observations_shown: observations of this cycle in the prompt; in shell mode the rest can
@@ -73,6 +74,7 @@ class Options:
             edit_mode=chosen if self.edit_mode == "auto" else self.edit_mode,
             max_tokens=self.max_tokens or (2_048 if small else 16_384),
             context_chars=self.context_chars or (8_000 if small else 60_000),
+            temperature=0.0 if small and self.temperature is None else self.temperature,
             options=self,
         )
 
@@ -84,6 +86,7 @@ class Settings:
     edit_mode: EditMode
     max_tokens: int
     context_chars: int
+    temperature: float | None
     options: Options
 
     @property

@@ -166,7 +166,7 @@ def _run(
     request = Request(
         messages=tuple(messages),
         system=context.system,
-        temperature=settings.options.temperature,
+        temperature=settings.temperature,
         max_tokens=settings.max_tokens,
     )
     return run_tools(
