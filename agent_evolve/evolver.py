@@ -21,13 +21,14 @@ from .execution import Sandbox, find_sandbox
 from .journal import Journal
 from .llm import Budget, Ledger, Model, resolve_model
 from .loop.evaluation import Evaluation, evaluate
-from .loop.lock import evolution_directory, run_lock
+from .loop.lock import run_lock
 from .loop.loop import EvolutionLoop
 from .loop.progress import Progress, Silent
 from .runtime import Runtime
 from .seeds import workspace_for
 from .types import EvolutionResult
 from .workspace import Manifest
+from .workspace.location import evolution_directory
 from .workspace.repository import WorkspaceRepository
 
 DEFAULT_ENGINE = "skillforge"

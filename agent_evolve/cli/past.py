@@ -162,10 +162,11 @@ def _status(past: Past, state: RunState) -> dict[str, Any]:
     records = state.records
     measured = [r.plateau_score for r in records if r.plateau_score is not None]
     started = next((r.head_score for r in records if r.head_score is not None), None)
-    tree = past.repository.scan(past.root)
+    tree = past.repository.scan(past.root, store=False)
+    name = past.repository.name_of(head.commit) if head else None
     return {
         "workspace": str(past.root),
-        "head": (head.name or head.commit[:12]) if head else None,
+        "head": (name or head.commit[:12]) if head else None,
         "commit": head.commit if head else None,
         "versions": f"git, {past.repository.kind}: {past.repository.git_dir}",
         "cycles": len(records),

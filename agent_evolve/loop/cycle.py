@@ -9,7 +9,6 @@ head moves, the head before the user's files, and ``cycle_finished`` last.
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from typing import Any
 from ..agents.base import BaseAgent
 from ..config import EvolveConfig
 from ..engines.base import EvolutionEngine
-from ..errors import VersionError
+from ..errors import VersionError, WorkspaceError
 from ..journal import Event, Journal
 from ..types import CycleRecord, Observation, StepResult, Task
 from ..workspace import AgentWorkspace, Manifest
@@ -27,6 +26,7 @@ from ..workspace.layers import count_changes, violations
 from ..workspace.repository import Tree, Version, WorkspaceRepository
 from .attempt import STOPS_THE_RUN, describe
 from .batches import Batch, batch_for
+from .edits import adopt_edits, snapshot
 from .gate import Decision, no_regression
 from .history import EvolutionHistory
 from .measure import Measurer, mean, scores
@@ -104,7 +104,7 @@ class CycleRunner:
         if opened is None:
             self.journal.append("cycle_started", cycle=number, head=self.head.commit)
         if self.repository.has(f"evo-{number}"):
-            return self._finish(self._tagged_record(number))
+            return self._finish(self._tagged_record(number), resumed=True)
         batch = batch_for(self.splits.train, number, self.config.batch_size, self.config.seed)
         observations = self._solve(number, batch)
         before = self._snapshot_before(number)
@@ -192,21 +192,31 @@ class CycleRunner:
                 self.repository.tag(name, evolved.commit, _message(name, record))
         self.repository.tag(f"evo-{number}", kept, _message(f"evo-{number}", record))
 
-    def _finish(self, record: CycleRecord) -> CycleRecord:
-        """Make the head and the user's files what ``evo-N`` says, record, and reload the agent."""
+    def _finish(self, record: CycleRecord, *, resumed: bool = False) -> CycleRecord:
+        """Make the head and the user's files what ``evo-N`` says, record, and reload the agent.
+
+        A cycle that was interrupted here keeps what the user edited in the meantime, on top.
+        """
         version = self.repository.version(f"evo-{record.cycle}")
         if version.commit != self.head.commit:
             tree = self.repository.load(version.commit)
             moved = self.repository.head
             if moved is None or moved.commit != version.commit:
                 self.repository.advance(version.commit, self.head.commit)
-            self.repository.apply(tree, self.head_tree)
+            self.repository.apply(tree, self.head_tree, keep_edits=resumed)
             self.head, self.head_tree = version, tree
         self.journal.append("cycle_finished", sync=True, record=cycle_record(record))
+        if resumed:
+            self._adopt_edits()
         self.reload()
         self.engine.on_cycle_end(record.accepted, record.plateau_score)
         self.progress.cycle_done(record)
         return record
+
+    def _adopt_edits(self) -> None:
+        tree = snapshot(self.root, self.repository, self.progress)
+        self.head = adopt_edits(self.root, self.repository, self.journal, self.head, tree)
+        self.head_tree = tree
 
     def reload(self) -> None:
         """Give the agent the head's files: read again (hot) or a new agent (cold)."""
@@ -236,7 +246,6 @@ class CycleRunner:
         self.progress.phase(number, "evolve", 1)
         tree = self.repository.load(before.commit)
         place = self.places.candidate
-        _remove_strays(place, self.manifest.layers)
         self.repository.materialise(tree, place)
         valid = [o for o in observations if o.status != "invalid"]
         trial = TrialRunner(self.agent, self.measurer, self.splits.train)
@@ -281,8 +290,11 @@ class CycleRunner:
             after = self.repository.scan(self.places.candidate)
         except STOPS_THE_RUN:
             raise
-        except (OSError, ValueError, VersionError) as error:
+        except (OSError, ValueError, WorkspaceError) as error:
             return Evolved(before.commit, tree, result, describe(error))
+        if after.private:
+            failure = f"the engine wrote under a name kept for secrets: {after.private[0]}"
+            return Evolved(before.commit, tree, result, failure)
         if after.id == tree.id:
             return Evolved(before.commit, tree, result)
         message = f"evo-{number}: {_first_line(result.summary) or 'candidate'}"
@@ -354,17 +366,6 @@ def _strays(place: Path, layers: Sequence[str]) -> list[str]:
     """What lies in a copy beside the manifest and the layers."""
     allowed = {"manifest.yaml", *layers}
     return sorted(item.name for item in place.iterdir() if item.name not in allowed)
-
-
-def _remove_strays(place: Path, layers: Sequence[str]) -> None:
-    if not place.is_dir():
-        return
-    for name in _strays(place, layers):
-        stray = place / name
-        if stray.is_dir() and not stray.is_symlink():
-            shutil.rmtree(stray)
-        else:
-            stray.unlink()
 
 
 def _too_few(observations: Sequence[Observation], valid: int, floor: float) -> str:

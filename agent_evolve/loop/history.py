@@ -122,6 +122,6 @@ class EvolutionHistory:
     def list_versions(self) -> list[str]:
         """Names of all versions, oldest first."""
         try:
-            return [version.name for version in self._repository.versions() if version.name]
+            return self._repository.names()
         except VersionError:
             return []

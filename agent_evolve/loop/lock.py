@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import WorkspaceBusyError
-
-IGNORE_ALL = "*\n"
+from ..workspace.location import evolution_directory
 
 
 @contextmanager
@@ -41,16 +40,6 @@ def run_lock(root: Path, what: str) -> Iterator[None]:
     finally:
         holder.unlink(missing_ok=True)
         lock.release()
-
-
-def evolution_directory(root: Path) -> Path:
-    """``evolution/`` of a workspace, made when it is missing."""
-    directory = root / "evolution"
-    directory.mkdir(exist_ok=True)
-    ignore = directory / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text(IGNORE_ALL, encoding="utf-8")
-    return directory
 
 
 def _describe(holder: Path) -> str:

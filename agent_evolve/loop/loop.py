@@ -20,6 +20,7 @@ from ..types import CycleRecord, EvolutionResult
 from ..workspace import Manifest
 from ..workspace.repository import Version, WorkspaceRepository
 from .cycle import CycleRunner, Places
+from .edits import adopt_edits, snapshot
 from .history import EvolutionHistory
 from .measure import Measurer
 from .observer import Observer
@@ -100,7 +101,9 @@ class EvolutionLoop:
         finally:
             self.journal.append("run_stopped", sync=True, reason=reason)
             runner.cache.close()
-            self.repository.settle()
+            hindered = self.repository.settle()
+            if hindered:
+                self.progress.say(hindered)
         return self._result(records, reason, start, runner)
 
     def _cycles(
@@ -128,16 +131,14 @@ class EvolutionLoop:
         head = self.repository.head
         if state.opened is not None and head is not None:
             return self._head_of_opened(state)
-        tree = self.repository.scan(self.root)
+        tree = snapshot(self.root, self.repository, self.progress)
         if head is None:
             commit = self.repository.commit(tree, "evo-0: the start", [])
             self.repository.tag("evo-0", commit, "evo-0: the start")
             self.repository.advance(commit, None)
         elif head.tree != tree.id:
             self.progress.say("the workspace was edited by hand since; the run starts from that")
-            commit = self.repository.commit(tree, "edited by hand", [head.commit])
-            self.repository.advance(commit, head.commit)
-            self.journal.append("edited", commit=commit, previous=head.commit)
+            adopt_edits(self.root, self.repository, self.journal, head, tree)
         now = self.repository.head
         if now is None:
             raise AgentEvolveError("the workspace has no version after its first snapshot")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..errors import VersionError
 from ..journal import Journal
 from ..workspace.repository import Version, WorkspaceRepository
+from .edits import adopt_edits
 
 
 def rollback(root: Path, repository: WorkspaceRepository, journal: Journal, ref: str) -> Version:
@@ -20,15 +22,12 @@ def rollback(root: Path, repository: WorkspaceRepository, journal: Journal, ref:
     tree = repository.load(target.commit)
     present = repository.scan(root)
     head = repository.head
-    parents = [head.commit] if head else []
-    if head is not None and present.id != head.tree:
-        edited = repository.commit(present, "edited by hand", parents)
-        repository.advance(edited, head.commit)
-        journal.append("edited", commit=edited, previous=head.commit)
-        parents, head = [edited], repository.head
-    commit = repository.commit(tree, f"rollback to {ref}", parents)
+    if head is None:
+        raise VersionError(f"{root} has no versions yet", fix=f"agent-evolve run {root}")
+    head = adopt_edits(root, repository, journal, head, present)
+    commit = repository.commit(tree, f"rollback to {ref}", [head.commit])
     repository.apply(tree, present)
-    repository.advance(commit, head.commit if head else None)
-    journal.append("rolled_back", sync=True, to=ref, commit=commit, previous=parents)
+    repository.advance(commit, head.commit)
+    journal.append("rolled_back", sync=True, to=ref, commit=commit, previous=head.commit)
     repository.settle()
     return repository.version(commit)
