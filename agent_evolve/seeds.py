@@ -29,8 +29,8 @@ def seed_names() -> list[str]:
 def workspace_for(agent: str | Path, work_dir: str | Path = ".") -> tuple[Path, bool]:
     """The workspace directory that a name or path means, and whether it was made just now.
 
-    A directory with a manifest is itself. Otherwise the name of a seed means ``work_dir/NAME``: made
-    as a copy of the seed when it does not exist, and gone on with when it does.
+    A directory with a manifest is itself. Otherwise the name of a seed means ``work_dir/NAME``:
+    made as a copy of the seed when it does not exist, and gone on with when it does.
     """
     path = Path(agent)
     if (path / "manifest.yaml").is_file():

@@ -14,8 +14,8 @@ Split = Literal["train", "holdout", "test"]
 """``train``: engines see it. ``holdout``: decides acceptance. ``test``: sealed."""
 
 Status = Literal["scored", "agent_failed", "invalid"]
-"""``scored``: the benchmark graded an answer. ``agent_failed``: the agent raised or gave up; it counts
-as 0.0. ``invalid``: infrastructure failed (outage, refusal, harness time-out, a grader that
+"""``scored``: the benchmark graded an answer. ``agent_failed``: the agent raised or gave up; it
+counts as 0.0. ``invalid``: infrastructure failed (outage, refusal, harness time-out, a grader that
 raised); it counts for nothing."""
 
 

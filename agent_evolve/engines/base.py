@@ -1,7 +1,8 @@
 """The engine's side of the contract: read what happened, change the candidate's files.
 
-An engine gets a throwaway copy to change, train observations, the history of past cycles and a runner
-for trials on train tasks; nothing through which it could see a holdout task or touch the user's files.
+An engine gets a throwaway copy to change, train observations, the history of past cycles and a
+runner for trials on train tasks; nothing through which it could see a holdout task or touch the
+user's files.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def agent_fingerprint(agent: BaseAgent) -> str:
 
 
 def task_fingerprint(benchmark: BenchmarkAdapter, task: Task) -> str:
-    """A task and how it is graded. A benchmark may tell through ``fingerprint(task)``; otherwise the
-    source of its class stands for it."""
+    """A task and how it is graded. A benchmark may tell through ``fingerprint(task)``; otherwise
+    the source of its class stands for it."""
     own = getattr(benchmark, "fingerprint", None)
     grading = own(task) if callable(own) else _source(type(benchmark))
     return fingerprint(task.id, task.input, dict(task.metadata), grading)
