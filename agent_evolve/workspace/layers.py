@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from . import locks, names
 from .links import EXECUTABLE, FILE, LINK, Entries, Leaves, Read, follow
 from .skill_rules import skill_violations
+from .tree import changed_paths
 from .violation import Violation
 
 __all__ = ["MAX_ADDED_FILES", "MAX_FILE_BYTES", "Violation", "count_changes", "violations"]
@@ -44,11 +45,7 @@ def violations(
     blob's bytes. Faults that ``before`` has already, such as a skill with broken frontmatter, are
     not held against a candidate that leaves them.
     """
-    paths = sorted(
-        {path for path, entry in after.items() if before.get(path) != entry}
-        | {path for path in before if path not in after}
-    )
-    change = _Change(before, after, read, tuple(paths))
+    change = _Change(before, after, read, tuple(changed_paths(before, after)))
     found = list(_outside(change, tuple(evolvable_layers)))
     found += _names(change)
     found += _modes(change)
@@ -66,20 +63,10 @@ def count_changes(before: Entries, after: Entries) -> dict[str, dict[str, int]]:
         {"memory": {"added": 1, "modified": 0, "deleted": 0}}
     """
     counts: dict[str, dict[str, int]] = {}
-
-    def count(path: str, kind: str) -> None:
+    for path in changed_paths(before, after):
         layer = counts.setdefault(path.split("/")[0], {"added": 0, "modified": 0, "deleted": 0})
+        kind = "added" if path not in before else "modified" if path in after else "deleted"
         layer[kind] += 1
-
-    for path, entry in after.items():
-        old = before.get(path)
-        if old is None:
-            count(path, "added")
-        elif old != entry:
-            count(path, "modified")
-    for path in before:
-        if path not in after:
-            count(path, "deleted")
     return dict(sorted(counts.items()))
 
 
@@ -117,16 +104,17 @@ def _names(change: _Change) -> Iterator[Violation]:
 
 def _modes(change: _Change) -> Iterator[Violation]:
     for path in change.paths:
-        mode = change.after.get(path, (FILE, ""))[0]
-        if mode not in (FILE, EXECUTABLE, LINK):
+        mode = _mode(change.after, path)
+        if path in change.after and mode not in (FILE, EXECUTABLE, LINK):
             what = "a git repository" if mode == 0o160000 else f"of the unknown mode {mode:o}"
             yield Violation(path, "mode", f"is {what}; only files and links can be kept")
 
 
 def _links(change: _Change) -> Iterator[Violation]:
-    """Links that leave. Where one changed, all are followed: a way may lead through another."""
-    after = change.after
-    if not any(after.get(path, (0, ""))[0] == LINK for path in change.paths):
+    """Links that leave. Where one came, went or changed, all are followed: the way of one may lead
+    through another."""
+    before, after = change.before, change.after
+    if not any(LINK in (_mode(before, path), _mode(after, path)) for path in change.paths):
         return
     for path, (mode, _) in after.items():
         if mode != LINK:
@@ -136,6 +124,10 @@ def _links(change: _Change) -> Iterator[Violation]:
         except Leaves as leaves:
             if path in change.paths or _stayed(path, change):
                 yield Violation(path, "link", f"is a link that {leaves}")
+
+
+def _mode(entries: Entries, path: str) -> int:
+    return entries.get(path, (0, ""))[0]
 
 
 def _stayed(path: str, change: _Change) -> bool:

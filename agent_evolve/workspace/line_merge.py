@@ -11,6 +11,8 @@ from difflib import SequenceMatcher
 
 BOM = b"\xef\xbb\xbf"
 _LINES = re.compile(rb"[^\n]*\n|[^\n]+")
+_THOROUGH = 300_000
+"""Pairs of changed lines up to which mixed line ends are kept for every line that stays."""
 
 
 def encode(text: str) -> bytes:
@@ -67,7 +69,12 @@ def merge(
     if new == old or not old:
         return new
     if old.startswith(BOM):
-        return BOM + merge(old[3:], text.removeprefix("\ufeff"), keep_last_end=keep_last_end)
+        return BOM + merge(
+            old[len(BOM) :],
+            text.removeprefix("\ufeff"),
+            keep_last_end=keep_last_end,
+            default_eol=default_eol,
+        )
     eol = dominant_eol(old, default_eol)
     before, after = split_lines(old), [content(line) for line in split_lines(new)]
     if keep_last_end:
@@ -89,6 +96,9 @@ def _blank_at_end(lines: list[bytes]) -> int:
 
 
 def _merge_lines(before: list[bytes], after: list[bytes], eol: bytes) -> list[bytes]:
+    """``after``, given without line ends, with those of the lines of ``before``."""
+    if len({ending(line) for line in before} - {b""}) < 2:
+        return [line + eol for line in after]
     keys = [content(line) for line in before]
     start = 0
     while start < min(len(keys), len(after)) and keys[start] == after[start]:
@@ -98,7 +108,9 @@ def _merge_lines(before: list[bytes], after: list[bytes], eol: bytes) -> list[by
         stop += 1
     merged = before[:start]
     middle, wanted = before[start : len(before) - stop], after[start : len(after) - stop]
-    matcher = SequenceMatcher(None, [content(line) for line in middle], wanted, autojunk=False)
+    # Finding every equal line takes minutes in long files of few different lines.
+    thorough = len(middle) * len(wanted) < _THOROUGH
+    matcher = SequenceMatcher(None, [content(line) for line in middle], wanted, not thorough)
     for kind, i1, i2, j1, j2 in matcher.get_opcodes():
         if kind == "equal":
             merged += middle[i1:i2]
@@ -108,8 +120,4 @@ def _merge_lines(before: list[bytes], after: list[bytes], eol: bytes) -> list[by
             merged.append(line + (ending(replaced) or eol))
     merged += before[len(before) - stop :]
     # The old last line may have had no end and now stands in the middle.
-    return [line if ending(line) or last else line + eol for line, last in _with_last(merged)]
-
-
-def _with_last(lines: list[bytes]) -> list[tuple[bytes, bool]]:
-    return [(line, index == len(lines) - 1) for index, line in enumerate(lines)]
+    return [line if ending(line) else line + eol for line in merged[:-1]] + merged[-1:]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from ..errors import ManifestError
-from . import strict_yaml
-from .atomic import write_bytes
-
-log = logging.getLogger(__name__)
 
 FILE = "manifest.yaml"
 STANDARD_LAYERS = ("prompts", "skills", "memory", "tools")
@@ -98,64 +93,4 @@ class Manifest:
                 f"{path}:{line}: not UTF-8 (byte 0x{error.object[error.start]:02x})",
                 fix="save the file as UTF-8",
             ) from error
-        manifest = cls(path=path, **read(text, path))
-        for warning in manifest.warnings:
-            log.warning("%s", warning)
-        return manifest
-
-    def with_evolvable(self, layers: Iterable[str]) -> Self:
-        """The same manifest with other evolvable layers, as a run's settings may narrow them."""
-        return replace(self, evolvable_layers=tuple(layers))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The manifest as the mapping that :meth:`save` writes; keys at their default are left
-        out, except those a reader looks for."""
-        agent = {"type": self.agent_type or None, "entrypoint": self.entrypoint}
-        agent = {key: value for key, value in agent.items() if value} | dict(self.agent_options)
-        own = [layer for layer in self.layers if layer not in STANDARD_LAYERS]
-        written = {
-            "name": self.name,
-            "version": self.version,
-            "contract_version": self.contract_version,
-            "agent": agent,
-            "evolvable_layers": list(self.evolvable_layers),
-            "layers": own,
-            "reload_strategy": self.reload_strategy,
-            "benchmark": _short(self.benchmark),
-            "engine": _short(self.engine),
-            "model": self.model,
-            "locked": list(self.locked),
-            "config": dict(self.config),
-            **self.extra,
-        }
-        return {key: value for key, value in written.items() if value not in (None, [], {})}
-
-    def save(self, path: str | Path | None = None) -> Path:
-        """Write to ``path`` (default: where it was read from) and return it.
-
-        In an existing file only the keys whose values changed are replaced; comments and the layout
-        of all others stay byte for byte.
-        """
-        from .manifest_writer import update
-
-        target = Path(path) if path is not None else self.path
-        if target is None:
-            raise ManifestError("this manifest was not read from a file", fix="save(path)")
-        if target.is_dir():
-            target = target / FILE
-        if not target.exists():
-            write_bytes(target, strict_yaml.dump(self.to_dict()).encode())
-            return target
-        before = Manifest.from_yaml(target)
-        data = target.read_bytes()
-        changed = update(data, before.to_dict(), self.to_dict())
-        if changed != data:
-            write_bytes(target, changed)
-        return target
-
-
-def _short(part: Mapping[str, Any] | None) -> Any:
-    """``{"name": "local"}`` is written as ``local``."""
-    if part is None:
-        return None
-    return part["name"] if set(part) == {"name"} else dict(part)
+        return cls(path=path, **read(text, path))

@@ -12,7 +12,7 @@ import yaml
 from ..errors import ManifestError, nearest
 from . import strict_yaml
 from .manifest import CONTRACT_VERSION, DEFAULT_EVOLVABLE, STANDARD_LAYERS
-from .names import PRIVATE, unportable
+from .names import PRIVATE, unportable, unsafe
 
 KEYS = (
     "name",
@@ -178,12 +178,12 @@ class _Reader:
         if isinstance(entrypoint, str) and _ENTRYPOINT.fullmatch(entrypoint):
             return
         fix = "agent: {entrypoint: my_agent.MyAgent}"
+        wrong = "is not a dotted path such as module.Class"
         if isinstance(entrypoint, str) and entrypoint.count(":") == 1:
             fix = f"agent: {{entrypoint: {entrypoint.replace(':', '.')}}}"
-        reason = "has no dot" if isinstance(entrypoint, str) and "." not in entrypoint else "is not"
-        what = "a dotted path such as module.Class"
-        text = f"it {reason}; it must be {what}" if reason == "has no dot" else f"it is not {what}"
-        self.fail("agent", f"entrypoint {entrypoint!r}: {text}", fix=fix)
+        elif isinstance(entrypoint, str) and "." not in entrypoint:
+            wrong = "has no dot; it must be a dotted path such as module.Class"
+        self.fail("agent", f"entrypoint {entrypoint!r} {wrong}", fix=fix)
 
     def _layers(self) -> tuple[str, ...]:
         named = self._strings("layers") or ()
@@ -195,6 +195,8 @@ class _Reader:
         broken = unportable(layer)
         if layer.casefold() in PRIVATE:
             broken = "it holds the history of the workspace"
+        elif layer.casefold() == self.path.name.casefold():
+            broken = "it is this manifest"
         if broken:
             self.fail(
                 key,
@@ -274,8 +276,7 @@ class _Reader:
         for item in locked:
             path, _, heading = item.partition("#")
             parts = path.rstrip("/").split("/")
-            broken = next((rule for rule in map(unportable, parts) if rule and "/" in path), None)
-            if broken or ".." in parts or (item.endswith("#") and not heading):
+            if any(map(unsafe, parts)) or (item.endswith("#") and not heading):
                 self.fail("locked", f"{item!r} is not a path in the workspace", _LOCK_FIX)
             if parts[0] not in layers:
                 near = nearest(parts[0], layers)

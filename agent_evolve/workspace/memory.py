@@ -16,8 +16,9 @@ from .files import WorkspaceFiles
 
 log = logging.getLogger(__name__)
 
-_appending = Lock()
-_reported: set[tuple[str, bytes]] = set()
+_writing = Lock()
+_reported: set[int] = set()
+"""Hashes of the lines that were said to be unreadable, so that each is said once."""
 
 
 class Memories(WorkspaceFiles):
@@ -55,7 +56,7 @@ class Memories(WorkspaceFiles):
         names.inside(self.root, path)
         line = _encode(entry, category)
         try:
-            with _appending:
+            with _writing:
                 append_line(path, line)
         except OSError as error:
             raise WorkspaceError(f"{path} can't be written: {error.strerror}") from error
@@ -66,21 +67,21 @@ class Memories(WorkspaceFiles):
         """Replace the entries of a category. Entries that were there keep their line as it was;
         lines that can't be read stay, at the top."""
         path = self._category(category, writing=True)
-        old = self._read(path) or b""
-        eol = line_merge.dominant_eol(old)
-        known: dict[bytes, bytes] = {}
-        kept: list[bytes] = []
-        for line, entry in self._lines(path):
-            if entry is None:
-                kept.append(line)
-            else:
-                known.setdefault(_encode(entry, category), line)
-        for wanted in entries:
-            line = _encode(wanted, category)
-            kept.append(known.get(line, line))
-        data = b"".join(line + eol for line in kept)
-        if data != old or not path.exists():
-            self._write(path, data)
+        wanted = [_encode(entry, category) for entry in entries]
+        with _writing:
+            old = self._read(path) or b""
+            known: dict[bytes, bytes] = {}
+            kept: list[bytes] = []
+            for line, entry in self._lines(path):
+                if entry is None:
+                    kept.append(line)
+                else:
+                    known.setdefault(_encode(entry, category), line)
+            kept += [known.get(line, line) for line in wanted]
+            eol = line_merge.dominant_eol(old)
+            data = b"".join(line + eol for line in kept)
+            if data != old or not path.exists():
+                self._write(path, data)
 
     def _lines(self, path: Path) -> list[tuple[bytes, dict[str, Any] | None]]:
         """Each line that is not blank, without its end, with its entry or ``None``."""
@@ -90,8 +91,8 @@ class Memories(WorkspaceFiles):
             if not line.strip():
                 continue
             entry, fault = parse_line(line)
-            if fault and (str(path), line) not in _reported:
-                _reported.add((str(path), line))
+            if fault and (known := hash((str(path), line))) not in _reported:
+                _reported.add(known)
                 log.warning("%s:%d: memory skipped: %s", path, number, fault)
             lines.append((line, entry))
         return lines

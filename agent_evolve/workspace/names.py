@@ -68,8 +68,8 @@ def check(kind: str, name: str, *, new: bool = False) -> str:
     if not isinstance(name, str):
         raise UnsafePathError(f"{kind} name must be text, not {type(name).__name__}")
     broken = unportable(name) if new else unsafe(name)
-    if broken is None and new and name[0] in "._":
-        broken = f"names starting with {name[0]!r} are kept for hidden and private files"
+    if broken is None and new and name[0] == ".":
+        broken = "names starting with a dot are hidden"
     if broken:
         raise UnsafePathError(
             f"{kind} name {_shown(name)} can't be used: {broken}",

@@ -114,20 +114,6 @@ class SkillFile:
         changed = line_merge.merge(matched, new, keep_last_end=False, default_eol=self.eol)
         return SkillFile.parse(self.data[:start] + changed + self.data[end:])
 
-    def append_section(self, text: str) -> SkillFile:
-        """The file with ``text`` (heading included) at its end, after one blank line."""
-        added = line_merge.encode(text.strip("\r\n"))
-        if not added:
-            return self
-        lines = line_merge.split_lines(self.data)
-        gap = b""
-        if lines and not line_merge.ending(lines[-1]):
-            gap = self.eol * 2
-        elif lines and line_merge.content(lines[-1]).strip():
-            gap = self.eol
-        last = line_merge.ending(lines[-1]) if lines else self.eol
-        return SkillFile.parse(self.data + gap + _with_eol(added, self.eol) + last)
-
     def with_description(self, text: str) -> SkillFile:
         """The file with another description, written so that any YAML reader reads ``text``.
 

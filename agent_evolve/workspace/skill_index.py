@@ -7,6 +7,7 @@ a skill.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import stat
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 _Signature = tuple[int, int, int, int, int]
 _by_file: dict[str, tuple[_Signature, SkillMeta]] = {}
 _by_content: dict[bytes, str] = {}
+"""Descriptions by the digest of a SKILL.md."""
 _MAX_FILES, _MAX_CONTENTS = 50_000, 10_000
 _RACY_NS = 100_000_000
 """A file changed less than this long ago may change again without a new time stamp."""
@@ -73,7 +75,8 @@ def listing(root: Path) -> list[SkillMeta]:
 def _description(path: str) -> str:
     with open(path, "rb") as file:  # noqa: PTH123 - this is the hot path
         data = file.read()
-    known = _by_content.get(data)
+    digest = hashlib.blake2b(data).digest()
+    known = _by_content.get(digest)
     if known is None:
         skill = SkillFile.parse(data)
         known = (skill.description or "").strip()
@@ -81,7 +84,7 @@ def _description(path: str) -> str:
             log.warning("%s", problem.at(path))
         if len(_by_content) >= _MAX_CONTENTS:
             _by_content.clear()
-        _by_content[data] = known
+        _by_content[digest] = known
     return known
 
 

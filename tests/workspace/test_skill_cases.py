@@ -1,4 +1,4 @@
-"""Awkward skills as people have them: read as expected, and edited without touching anything else."""
+"""Awkward skills as people have them: read as expected, and edited by their span alone."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ def test_a_name_matches_however_its_accents_are_composed(workspace):
 
 def test_a_skill_behind_a_link_is_written_to_its_target(workspace):
     path = workspace.root / "skills" / "shared-checklist" / "SKILL.md"
-    workspace.write_skill("shared-checklist", workspace.read_skill("shared-checklist") + "- More.\n")
+    workspace.write_skill(
+        "shared-checklist", workspace.read_skill("shared-checklist") + "- More.\n"
+    )
     assert path.is_symlink()
     assert (path.parent / "_shared" / "checklist.md").read_text().endswith("- More.\n")
 
@@ -167,9 +169,9 @@ def test_talk_about_a_skill_is_refused_as_a_skill(workspace):
 def test_what_is_odd_is_reported_with_its_place(workspace, name, line, column, words):
     where = f"skills/{name}/SKILL.md"
     found = [problem for problem in workspace.problems() if problem.path == where]
-    assert any(
-        (p.line, p.column) == (line, column) and words in p.message for p in found
-    ), [str(p) for p in found]
+    assert any((p.line, p.column) == (line, column) and words in p.message for p in found), [
+        str(p) for p in found
+    ]
 
 
 def test_what_is_in_order_is_not_reported(workspace):
