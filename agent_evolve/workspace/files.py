@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import WorkspaceError
 from . import line_merge, names
-from .atomic import is_leftover, write_bytes
+from .atomic import write_bytes
 
 
 class WorkspaceFiles:
@@ -71,12 +71,13 @@ class WorkspaceFiles:
         return WorkspaceError(unknown(what, name, known))
 
     def _list_files(self, *parts: str) -> Iterator[str]:
-        """Sorted names of the regular files of a directory; hidden ones left out."""
+        """Sorted names of the regular files of a directory; hidden ones, and those whose names no
+        reader takes, left out."""
         folder = self._place(*parts)
         if not folder.is_dir():
             return
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            if not entry.name.startswith(".") and not is_leftover(entry.name) and entry.is_file():
+            if entry.name[0] != "." and not names.unsafe(entry.name) and entry.is_file():
                 yield entry.name
 
     def _existing(self, name: str, folder: Path) -> str:

@@ -62,6 +62,9 @@ def listing(root: Path) -> list[SkillMeta]:
         cached = _by_file.get(path)
         if cached is not None and cached[0] == signature:
             meta = cached[1]
+        elif broken := names.unsafe(name):
+            log.warning("skill left out: %r can't be used as a name: %s", path, broken)
+            continue
         else:
             meta = SkillMeta(name, _description(path), Path(path))
             if max(info.st_mtime_ns, info.st_ctime_ns) < recent:
