@@ -28,6 +28,7 @@ KEYS = (
     "locked",
     "config",
 )
+_LOCK_FIX = 'locked: [skills/house-style, "skills/x#Heading", prompts/system.md]'
 _ENTRYPOINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
@@ -37,9 +38,11 @@ def read(text: str, path: Path) -> dict[str, Any]:
     try:
         value, node = strict_yaml.load(text)
     except strict_yaml.YamlFault as fault:
+        colon = fault.message.startswith("mapping values")
         raise ManifestError(
             f"{path}:{fault.line}:{fault.column}: not valid YAML: {fault.message}",
-            fix=f"correct line {fault.line}; a value with ': ' or '#' in it needs quotes",
+            fix=f"correct line {fault.line}"
+            + ("; a value with ': ' needs quotes" if colon else ""),
         ) from fault
     if not isinstance(value, dict):
         what = "empty" if node is None else strict_yaml.kind(node)
@@ -72,7 +75,7 @@ class _Reader:
             "reload_strategy": self._reload(),
             "benchmark": self._part("benchmark"),
             "engine": self._part("engine"),
-            "model": self._model(),
+            "model": self._text("model", fix="model: anthropic:claude-sonnet-4-5"),
             "config": self._mapping("config"),
             "extra": extra,
         }
@@ -99,7 +102,7 @@ class _Reader:
             self.warnings.append(f"{self._where(str(key))}: unknown key {key!r} is ignored{guess}")
         return extra
 
-    def _text(self, key: str) -> str | None:
+    def _text(self, key: str, fix: str = "") -> str | None:
         """A scalar as it is written: ``version: 1.10`` is "1.10", and ``name: on`` is "on"."""
         if key not in self.nodes:
             return None
@@ -107,7 +110,7 @@ class _Reader:
         if strict_yaml.is_null(node):
             return None
         if not isinstance(node, yaml.ScalarNode):
-            self.fail(key, f"must be text, not {strict_yaml.kind(node)}")
+            self.fail(key, f"must be text, not {strict_yaml.kind(node)}", fix)
         return str(node.value).strip() or None
 
     def _mapping(self, key: str) -> dict[str, Any]:
@@ -261,16 +264,6 @@ class _Reader:
             self.fail(key, "has no name", fix=f"{key}: {{name: {_example(key)}, ...}}")
         return {"name": name.strip(), **options}
 
-    def _model(self) -> str | None:
-        node = self.nodes.get("model", (None, None))[1]
-        if node is not None and not isinstance(node, yaml.ScalarNode):
-            self.fail(
-                "model",
-                f"must be text, not {strict_yaml.kind(node)}",
-                fix="model: anthropic:claude-sonnet-4-5",
-            )
-        return self._text("model")
-
     def _locked(self, layers: tuple[str, ...]) -> tuple[str, ...]:
         locked = tuple(item.strip("/") for item in self._strings("locked") or ())
         for item in locked:
@@ -291,9 +284,6 @@ class _Reader:
                     "nothing"
                 )
         return locked
-
-
-_LOCK_FIX = 'locked: [skills/house-style, "skills/x#Heading", prompts/system.md]'
 
 
 def _example(key: str) -> str:
