@@ -16,6 +16,8 @@ from ..errors import UnsafePathError
 MAX_NAME = 64
 """Characters of a new name; the limit of the Agent Skills specification."""
 
+_MAX_BYTES = 240
+"""File systems take 255; an ending such as ``.jsonl`` must fit as well."""
 _WINDOWS = {"con", "prn", "aux", "nul", "conin$", "conout$"}
 _WINDOWS |= {f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³"}
 _WINDOWS_CHARS = '<>:"|?*'
@@ -35,7 +37,11 @@ def unsafe(name: str) -> str | None:
         return "it holds a NUL or control character"
     if name.casefold() == ".git":
         return "it is git's own directory"
-    return None
+    try:
+        size = len(os.fsencode(name))
+    except UnicodeEncodeError:
+        return "it holds half a character (a lone surrogate)"
+    return "it is too long for a file name" if size > _MAX_BYTES else None
 
 
 def unportable(name: str, limit: int = MAX_NAME) -> str | None:
@@ -45,8 +51,6 @@ def unportable(name: str, limit: int = MAX_NAME) -> str | None:
         return broken
     if len(name) > limit:
         return f"it has {len(name)} characters; at most {limit} are allowed"
-    if len(os.fsencode(name)) > 240:
-        return "it is too long for a file name"
     if name[-1] in ". ":
         return "it ends in a dot or a space, which Windows drops"
     if name[0] in "- ":

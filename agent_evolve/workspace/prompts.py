@@ -33,7 +33,7 @@ class Prompts(WorkspaceFiles):
     def write_fragment(self, name: str, text: str) -> None:
         """Write or replace one; a name without an ending becomes ``<name>.md``."""
         path = self._fragment(name)
-        names.check("fragment", path.name, new=not path.exists())
+        names.check("fragment", name, new=not path.exists())
         self._write_text(path, text)
 
     def delete_fragment(self, name: str) -> None:
