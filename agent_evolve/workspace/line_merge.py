@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
 _LINES = re.compile(rb"[^\n]*\n|[^\n]+")
@@ -76,18 +77,23 @@ def merge(
             default_eol=default_eol,
         )
     eol = dominant_eol(old, default_eol)
-    before, after = split_lines(old), [content(line) for line in split_lines(new)]
+    before = [_Line(content(line), ending(line)) for line in split_lines(old)]
+    after = [content(line) for line in split_lines(new)]
     if keep_last_end:
-        after += [b""] * (_blank_at_end([content(line) for line in before]) - _blank_at_end(after))
-    merged = _merge_lines(before, after, eol)
-    if not merged:
+        blank = _blank_at_end([text for text, _ in before])
+        after = after[: len(after) - _blank_at_end(after)] + [b""] * blank
+    if not after:
         return b""
-    ends = bool(ending(before[-1])) if keep_last_end else bool(ending(split_lines(new)[-1]))
-    if not ends:
-        merged[-1] = content(merged[-1])
-    elif not ending(merged[-1]):
-        merged[-1] += eol
-    return b"".join(merged)
+    merged = _merge_lines(before, after, eol)
+    ends = bool(before[-1].end) if keep_last_end else new.endswith(b"\n")
+    last = (merged[-1].end or eol) if ends else b""
+    inner = b"".join(text + (end or eol) for text, end in merged[:-1])
+    return inner + merged[-1].text + last
+
+
+class _Line(NamedTuple):
+    text: bytes
+    end: bytes
 
 
 def _blank_at_end(lines: list[bytes]) -> int:
@@ -95,11 +101,11 @@ def _blank_at_end(lines: list[bytes]) -> int:
     return next((n for n, line in enumerate(reversed(lines)) if line), 0)
 
 
-def _merge_lines(before: list[bytes], after: list[bytes], eol: bytes) -> list[bytes]:
-    """``after``, given without line ends, with those of the lines of ``before``."""
-    if len({ending(line) for line in before} - {b""}) < 2:
-        return [line + eol for line in after]
-    keys = [content(line) for line in before]
+def _merge_lines(before: list[_Line], after: list[bytes], eol: bytes) -> list[_Line]:
+    """``after`` with the line ends of the lines of ``before`` that stay or are replaced."""
+    if len({line.end for line in before if line.end}) < 2:
+        return [_Line(text, eol) for text in after]
+    keys = [line.text for line in before]
     start = 0
     while start < min(len(keys), len(after)) and keys[start] == after[start]:
         start += 1
@@ -110,14 +116,12 @@ def _merge_lines(before: list[bytes], after: list[bytes], eol: bytes) -> list[by
     middle, wanted = before[start : len(before) - stop], after[start : len(after) - stop]
     # Finding every equal line takes minutes in long files of few different lines.
     thorough = len(middle) * len(wanted) < _THOROUGH
-    matcher = SequenceMatcher(None, [content(line) for line in middle], wanted, not thorough)
+    matcher = SequenceMatcher(None, [line.text for line in middle], wanted, not thorough)
     for kind, i1, i2, j1, j2 in matcher.get_opcodes():
         if kind == "equal":
             merged += middle[i1:i2]
             continue
-        for offset, line in enumerate(wanted[j1:j2]):
-            replaced = middle[i1 + offset] if i1 + offset < i2 else b""
-            merged.append(line + (ending(replaced) or eol))
-    merged += before[len(before) - stop :]
-    # The old last line may have had no end and now stands in the middle.
-    return [line if ending(line) else line + eol for line in merged[:-1]] + merged[-1:]
+        for offset, text in enumerate(wanted[j1:j2]):
+            replaced = middle[i1 + offset].end if i1 + offset < i2 else b""
+            merged.append(_Line(text, replaced or eol))
+    return merged + before[len(before) - stop :]

@@ -109,7 +109,7 @@ class Memories(WorkspaceFiles):
 def parse_line(line: bytes) -> tuple[dict[str, Any] | None, str]:
     """A line's entry, or ``None`` and why it has none."""
     try:
-        entry = json.loads(line_merge.decode(line.removeprefix(line_merge.BOM)))
+        entry = _DECODER.decode(line_merge.decode(line.removeprefix(line_merge.BOM)))
     except (ValueError, RecursionError) as error:
         return None, f"not JSON ({error})"
     if not isinstance(entry, dict):
@@ -117,11 +117,18 @@ def parse_line(line: bytes) -> tuple[dict[str, Any] | None, str]:
     return entry, ""
 
 
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+
+
 def _encode(entry: Mapping[str, Any], category: str) -> bytes:
     try:
-        return line_merge.encode(json.dumps(dict(entry), ensure_ascii=False))
+        return line_merge.encode(json.dumps(dict(entry), ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise WorkspaceError(
             f"a memory for {category!r} can't be written as JSON: {error}",
-            fix="keep only text, numbers, lists and mappings in it",
+            fix="keep only text, finite numbers, lists and mappings in it",
         ) from error
