@@ -24,11 +24,12 @@ class Leaves(Exception):
     """A link that does not stay in the workspace; the text says where it leads."""
 
 
-def follow(path: str, entries: Entries, read: Read) -> str:
+def follow(path: str, entries: Entries, read: Read, passed: set[str] | None = None) -> str:
     """``path`` with every link in it followed, as a file system would, one component at a time.
 
-    What it leads to need not exist. Raises ``Leaves`` for a way that climbs above the root, is
-    absolute, runs in circles, or ends at the root or in the history beside the layers.
+    What it leads to need not exist. The links on the way are added to ``passed``. Raises ``Leaves``
+    for a way that climbs above the root, is absolute, runs in circles, or ends at the root or in
+    the history beside the layers.
     """
     done: list[str] = []
     todo = path.split("/")[::-1]
@@ -47,6 +48,8 @@ def follow(path: str, entries: Entries, read: Read) -> str:
         if mode != LINK:
             continue
         hops += 1
+        if passed is not None:
+            passed.add("/".join(done))
         target = line_merge.decode(read(blob))
         if hops > _MAX_HOPS:
             raise Leaves("leads in a circle")

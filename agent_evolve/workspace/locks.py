@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from . import markdown
+from . import markdown, names
 from .links import LINK, Entries, Leaves, Read, content, follow
 from .violation import Violation
 
@@ -13,13 +13,15 @@ from .violation import Violation
 def violations(
     before: Entries, after: Entries, read: Read, changed: Sequence[str], locked: Iterable[str]
 ) -> Iterator[Violation]:
-    """Changes to what is locked. A lock on a path covers everything below it and what links there
-    lead to; one on a heading (``skills/x#Rules``) covers that section's bytes, blank lines at its
-    end left out. A lock on something that ``before`` does not have protects nothing."""
+    """Changes to what is locked. A lock on a path covers all that can be read through it: what lies
+    below, and where links lead; nothing new may be made there either. One on a heading
+    (``skills/x#Rules``) covers that section's bytes, blank lines at its end left out; a heading
+    that ``before`` does not have protects nothing."""
     if not changed:
         return
     for lock in locked:
         path, heading = markdown.lock_file(lock)
+        path = _spelt(path, before)
         if heading:
             yield from _section(before, after, read, lock, path, heading)
             continue
@@ -29,10 +31,18 @@ def violations(
                 yield Violation(place, "locked", f"is locked by {lock!r} in the manifest")
 
 
+def _spelt(path: str, entries: Entries) -> str:
+    """``path`` as the tree spells it, where accents are composed in another way."""
+    if path.isascii():
+        return path
+    depth = path.count("/") + 1
+    beginnings = ("/".join(name.split("/")[:depth]) for name in entries)
+    return next((name for name in beginnings if names.same(name, path)), path)
+
+
 def _section(
     before: Entries, after: Entries, read: Read, lock: str, path: str, heading: str
 ) -> Iterator[Violation]:
-    path = next((name for name in before if _nfc(name) == _nfc(path)), path)
     was = content(path, before, read)
     wanted = markdown.section(was, heading) if was is not None else None
     if wanted is None:
@@ -45,21 +55,20 @@ def _section(
 
 
 def _covered(path: str, before: Entries, read: Read) -> set[str]:
-    """The path, and where it and the links below it lead."""
-    covered = {path}
-    ways = [path, *(p for p, (mode, _) in before.items() if mode == LINK and _below(p, path))]
-    for way in ways:
-        try:
-            covered.add(follow(way, before, read))
-        except Leaves:
-            continue  # a link that leaves has nothing here to protect
+    """The path, and all that is reached from there: links, where they lead, links below that."""
+    links = [name for name, (mode, _) in before.items() if mode == LINK]
+    covered: set[str] = set()
+    todo = {path}
+    while todo:
+        here = todo.pop()
+        covered.add(here)
+        reached: set[str] = set()
+        with contextlib.suppress(Leaves):  # what leads out has nothing here to protect but itself
+            reached.add(follow(here, before, read, reached))
+        reached.update(name for name in links if _below(name, here))
+        todo |= reached - covered
     return covered
 
 
 def _below(path: str, root: str) -> bool:
-    path, root = _nfc(path), _nfc(root)
     return path == root or path.startswith(root + "/")
-
-
-def _nfc(text: str) -> str:
-    return unicodedata.normalize("NFC", text)

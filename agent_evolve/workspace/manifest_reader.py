@@ -280,8 +280,7 @@ class _Reader:
                 )
             elif not (self.path.parent / path).exists():
                 self.warnings.append(
-                    f"{self._where('locked')}: locked: {path!r} does not exist, so it protects "
-                    "nothing"
+                    f"{self._where('locked')}: locked: {path!r} does not exist; is it misspelt?"
                 )
         return locked
 
