@@ -113,7 +113,8 @@ def _link(root: Path, path: Path) -> Iterator[Problem]:
     try:
         real = names.inside(root, path)
     except UnsafePathError as error:
-        yield _problem(where, "link-outside", error.message, error.fix, "error")
+        message = error.message.removeprefix(f"{path} ")
+        yield _problem(where, "link-outside", message, error.fix, "error")
         return
     if not real.exists():
         message = f"a link to {path.readlink()}, which does not exist"
@@ -137,6 +138,8 @@ def _skill(root: Path, name: str) -> Iterator[Problem]:
         yield from (problem.at(where) for problem in found)
         return
     files = os.listdir(root / "skills" / name)
+    if FILE in files:
+        return  # huge, or a link to nothing: told by _walk
     near = next((file for file in files if file.lower() == FILE.lower()), None)
     fix = f"rename {near} to {FILE}" if near else f"add a {FILE}"
     message = f"not a skill: no {FILE}"
@@ -179,8 +182,10 @@ def _lock(root: Path, locked: str) -> Iterator[Problem]:
 
 
 def _read(root: Path, where: str) -> bytes | None:
+    """A file's bytes; ``None`` where there is none, or a huge one, which ``_walk`` tells."""
     path = names.inside(root, root / where)
-    return path.read_bytes() if path.is_file() else None
+    readable = path.is_file() and path.stat().st_size <= MAX_BYTES
+    return path.read_bytes() if readable else None
 
 
 def _told(root: Path, where: str, code: str, message: str, fix: str, severity: Severity) -> Problem:

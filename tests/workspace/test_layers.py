@@ -338,7 +338,7 @@ def reading(root: Path, path: str) -> object:
     return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(trees(), trees(), st.booleans())
 def test_links_and_layers_are_judged_as_a_file_system_would(tmp_path_factory, before, after, mix):
     if mix:  # a small change is likelier to leave an interesting rest
@@ -366,7 +366,7 @@ def test_links_and_layers_are_judged_as_a_file_system_would(tmp_path_factory, be
             assert (path in told) == leaves(new, path)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(trees(), st.lists(st.tuples(PATH, CONTENT), min_size=1, max_size=2), PATH)
 def test_what_is_locked_reads_the_same_after_any_change_let_through(
     tmp_path_factory, before, changes, lock
