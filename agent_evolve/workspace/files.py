@@ -32,7 +32,7 @@ class WorkspaceFiles:
         try:
             return path.read_bytes() if path.is_file() else None
         except OSError as error:
-            raise WorkspaceError(f"{path} can't be read: {error.strerror}") from error
+            raise unreadable(error) from error
 
     def _write(self, path: Path, data: bytes, *, mode: int | None = None) -> None:
         names.inside(self.root, path)
@@ -76,7 +76,11 @@ class WorkspaceFiles:
         folder = self._place(*parts)
         if not folder.is_dir():
             return
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            raise unreadable(error) from error
+        for entry in entries:
             if entry.name[0] != "." and not names.unsafe(entry.name) and entry.is_file():
                 yield entry.name
 
@@ -85,6 +89,13 @@ class WorkspaceFiles:
         if name.isascii() or not folder.is_dir() or (folder / name).exists():
             return name
         return next((n for n in os.listdir(folder) if names.same(n, name)), name)
+
+
+def unreadable(error: OSError) -> WorkspaceError:
+    """What reading a file or directory failed with."""
+    return WorkspaceError(
+        f"{error.filename} can't be read: {error.strerror}", fix="correct its permissions"
+    )
 
 
 def unknown(what: str, name: str, known: list[str]) -> str:

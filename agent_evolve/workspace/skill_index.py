@@ -39,40 +39,41 @@ def listing(root: Path) -> list[SkillMeta]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     found: list[SkillMeta] = []
-    linked: list[SkillMeta] = []
-    base = f"{folder}{os.sep}"
-    tail = f"{os.sep}{FILE}"
+    linked: set[str] = set()
     recent = time.time_ns() - _RACY_NS
     for name, entry in entries:
         if name[0] in "_.":
             continue
-        path = base + name + tail
+        path = f"{folder}{os.sep}{name}{os.sep}{FILE}"
         try:
             info = os.lstat(path)
+            if stat.S_ISLNK(info.st_mode) or entry.is_symlink():
+                if not _usable_link(root, path):
+                    continue
+                info = os.stat(path)  # noqa: PTH116
+                linked.add(name)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        is_link = stat.S_ISLNK(info.st_mode) or entry.is_symlink()
-        if is_link:
-            if not _usable_link(root, path):
-                continue
-            info = os.stat(path)  # noqa: PTH116
-        if not stat.S_ISREG(info.st_mode):
-            continue
-        signature = (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_dev)
-        cached = _by_file.get(path)
-        if cached is not None and cached[0] == signature:
-            meta = cached[1]
-        elif broken := names.unsafe(name):
-            log.warning("skill left out: %r can't be used as a name: %s", path, broken)
-            continue
-        else:
-            meta = SkillMeta(name, _description(path), Path(path))
-            if max(info.st_mtime_ns, info.st_ctime_ns) < recent:
-                _remember(path, signature, meta)
-        found.append(meta)
-        if is_link:
-            linked.append(meta)
+        meta = _meta(name, path, info, recent) if stat.S_ISREG(info.st_mode) else None
+        if meta is not None:
+            found.append(meta)
     return _once(found, linked) if linked else found
+
+
+def _meta(name: str, path: str, info: os.stat_result, recent: int) -> SkillMeta | None:
+    signature = (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_dev)
+    cached = _by_file.get(path)
+    if cached is not None and cached[0] == signature:
+        return cached[1]
+    if broken := names.unsafe(name):
+        log.warning("skill left out: %r can't be used as a name: %s", path, broken)
+        return None
+    meta = SkillMeta(name, _description(path), Path(path))
+    if max(info.st_mtime_ns, info.st_ctime_ns) < recent:
+        if len(_by_file) >= _MAX_FILES:
+            _by_file.clear()
+        _by_file[path] = (signature, meta)
+    return meta
 
 
 def _description(path: str) -> str:
@@ -91,12 +92,6 @@ def _description(path: str) -> str:
     return known
 
 
-def _remember(path: str, signature: _Signature, meta: SkillMeta) -> None:
-    if len(_by_file) >= _MAX_FILES:
-        _by_file.clear()
-    _by_file[path] = (signature, meta)
-
-
 def _usable_link(root: Path, path: str) -> bool:
     try:
         real = names.inside(root, Path(path))
@@ -109,16 +104,14 @@ def _usable_link(root: Path, path: str) -> bool:
     return True
 
 
-def _once(found: list[SkillMeta], linked: list[SkillMeta]) -> list[SkillMeta]:
+def _once(found: list[SkillMeta], linked: set[str]) -> list[SkillMeta]:
     """Leave out links to a SKILL.md that is listed already: one file is one skill."""
-    links = {meta.name for meta in linked}
-    taken = {os.path.realpath(meta.path) for meta in found if meta.name not in links}
+    taken = {os.path.realpath(meta.path) for meta in found if meta.name not in linked}
     kept = []
     for meta in found:
-        if meta.name in links:
-            real = os.path.realpath(meta.path)
-            if real in taken:
-                continue
+        real = os.path.realpath(meta.path) if meta.name in linked else ""
+        if real not in taken:
+            kept.append(meta)
+        if real:
             taken.add(real)
-        kept.append(meta)
     return kept

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import SkillError, UnsafePathError, WorkspaceError
 from ..types import SkillMeta
 from . import line_merge, names, skill_index
-from .files import WorkspaceFiles, unknown
+from .files import WorkspaceFiles, unknown, unreadable
 from .skill_file import FILE, SkillFile
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,10 @@ class Skills(WorkspaceFiles):
         listed with ``""``. One that is a link out of the workspace is left out, and logged. Two
         that lead to one file are listed once.
         """
-        return skill_index.listing(self.root)
+        try:
+            return skill_index.listing(self.root)
+        except OSError as error:
+            raise unreadable(error) from error
 
     def read_skill(self, name: str) -> str:
         """The whole SKILL.md, frontmatter included; bytes that are not UTF-8 become surrogate

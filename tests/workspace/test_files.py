@@ -398,6 +398,24 @@ def test_a_huge_prompt_with_mixed_line_ends_is_written_at_once(workspace):
     assert workspace.read_prompt().replace("\r", "") == "b\na\na\n" * 20_000
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_can_not_be_read_is_named(workspace):
+    workspace.write_prompt("x")
+    workspace.write_skill("verify", SKILL.format("verify"))
+    workspace.write_fragment("style", "x")
+    (workspace.root / "prompts" / "system.md").chmod(0)
+    (workspace.root / "prompts" / "fragments").chmod(0)
+    (workspace.root / "skills" / "verify").chmod(0)
+    calls = [workspace.read_prompt, workspace.list_fragments, workspace.list_skills]
+    try:
+        for call in [*calls, lambda: workspace.read_skill("verify")]:
+            with pytest.raises(WorkspaceError, match="can't be read: Permission denied"):
+                call()
+    finally:
+        for path in ("prompts/fragments", "skills/verify"):
+            (workspace.root / path).chmod(0o755)
+
+
 # -- skills that are none ----------------------------------------------------------------------
 
 
@@ -433,6 +451,34 @@ def test_skills_are_seen_again_when_they_change(workspace):
     assert workspace.list_skills()[0].description == "Does two."
     (workspace.root / "skills" / "x" / "SKILL.md").unlink()
     assert workspace.list_skills() == []
+
+
+def test_two_ways_to_one_file_are_one_skill(workspace):
+    workspace.write_skill("verify", SKILL.format("verify"))
+    workspace.write_skill("other", SKILL.format("other"))
+    skills = workspace.root / "skills"
+    (skills / "also-verify").symlink_to("verify")
+    (skills / "linked").mkdir()
+    (skills / "linked" / "SKILL.md").symlink_to("../verify/SKILL.md")
+    (skills / "_shared").mkdir()
+    (skills / "_shared" / "SKILL.md").write_text(SKILL.format("shared"))
+    for name in ("one", "two"):
+        (skills / name).symlink_to("_shared")
+    assert [skill.name for skill in workspace.list_skills()] == ["one", "other", "verify"]
+
+
+def test_other_things_among_the_skills_are_none(workspace, caplog):
+    skills = workspace.root / "skills"
+    (skills / "directory" / "SKILL.md").mkdir(parents=True)
+    (skills / "empty").mkdir()
+    (skills / "file").write_text("x")
+    (skills / "nested" / "templates").mkdir(parents=True)
+    (skills / "nested" / "templates" / "SKILL.md").write_text(SKILL.format("x"))
+    (skills / "gone").symlink_to("nothing")
+    (skills / "lost").mkdir()
+    (skills / "lost" / "SKILL.md").symlink_to("nothing.md")
+    assert workspace.list_skills() == []
+    assert "which does not exist" in caplog.text
 
 
 # -- the tool registry -------------------------------------------------------------------------

@@ -94,6 +94,15 @@ def test_changing_the_description_leaves_the_body_and_all_other_keys(workspace, 
     assert "".join(lost.split()).removeprefix("description:").strip(">-\"'") == wording
 
 
+@pytest.mark.parametrize("name", [name for name in INDEX if name != "chat-instead-of-skill"])
+def test_an_edited_file_is_written_as_it_is_and_listed_anew(workspace, name):
+    assert {skill.name: skill for skill in workspace.list_skills()}[name].description
+    edited = workspace.read_skill_file(name).with_description("Says: new.")
+    workspace.write_skill(name, edited)
+    assert bytes_of(workspace, name) == edited.data
+    assert {s.name: s.description for s in workspace.list_skills()}[name] == "Says: new."
+
+
 def test_every_case_is_listed_under_its_directory(workspace):
     listed = {skill.name: skill for skill in workspace.list_skills()}
     assert sorted(listed) == sorted(INDEX)
