@@ -6,9 +6,10 @@ import json
 import logging
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import AgentEvolveError
@@ -16,8 +17,25 @@ from . import models, past, run, setup
 
 INTERRUPTED = 130
 
+
+class _Group(TyperGroup):
+    """Says on Ctrl-C what that means here, before typer says only that it aborts."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print(
+                "\ninterrupted; what was done is recorded. Type the same command to go on.",
+                file=sys.stderr,
+            )
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)  # threads of a cancelled batch may still wait for an answer
+
+
 app = typer.Typer(
     name="agent-evolve",
+    cls=_Group,
     help="Evolve an agent's files: every change measured on held-out tasks, every step in git.",
     no_args_is_help=True,
     add_completion=False,
@@ -55,13 +73,6 @@ def run_app() -> None:
     except AgentEvolveError as error:
         _tell(error)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print(
-            "\ninterrupted; what was done is recorded. Type the same command to go on.",
-            file=sys.stderr,
-        )
-        sys.stderr.flush()
-        os._exit(INTERRUPTED)  # threads of a cancelled batch may still be waiting for an answer
 
 
 def _tell(error: AgentEvolveError) -> None:

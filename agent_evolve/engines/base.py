@@ -73,5 +73,5 @@ class EvolutionEngine(ABC):
         files, whatever the result says. An exception fails this cycle; the run goes on.
         """
 
-    def on_cycle_end(self, accepted: bool, score: float | None = None) -> None:
+    def on_cycle_end(self, accepted: bool, score: float | None = None) -> None:  # noqa: B027
         """Called after each cycle with what became of the candidate. Optional."""

@@ -96,7 +96,7 @@ class CycleRunner:
         """The head's mean on the holdout, measured unless it is known already."""
         if not self.splits.gated:
             return None
-        return mean(list(self._measure(self.agent, self.head_tree, cycle).values()))
+        return mean(list(self._measure(self.head_tree, cycle).values()))
 
     def run(self, number: int, opened: Event | None, evolved: Event | None) -> CycleRecord:
         """Run cycle ``number``, or what is left of it when ``opened`` says that it had begun."""
@@ -133,10 +133,12 @@ class CycleRunner:
         self.progress.phase(number, "solve", len(batch.tasks))
         held = {record["task_id"]: record for record in self.observer.begin(number)}
         tree = self.head_tree.id
+        exported = self.repository.has(f"pre-evo-{number}")
 
         def one(task: Task, turn: int) -> Observation:
             if task.id in held:
-                self.agent.restore(turn, held[task.id].get("kept", ()))
+                if not exported:
+                    self.agent.restore(turn, held[task.id].get("kept", ()))
                 return observation_from(held[task.id])
             trajectory, feedback, status = self.measurer.solve(self.agent, task, turn)
             kept = self.agent.buffered(turn)
@@ -145,7 +147,7 @@ class CycleRunner:
             )
 
         observations = self.measurer.each(batch.tasks, one)
-        if not self.repository.has(f"pre-evo-{number}"):
+        if not exported:
             self._export()
         if not self._flushed(number):
             self.observer.flush([task.id for task in batch.tasks])
@@ -348,14 +350,18 @@ class CycleRunner:
         )
 
     def _gate(self, number: int, candidate: Tree) -> Decision:
-        head = self._measure(self.agent, self.head_tree, number)
-        self.repository.materialise(candidate, self.places.measured)
-        twin = self.agent.at(self.places.measured)
-        return no_regression(head, self._measure(twin, candidate, number), self.config.min_valid)
+        head = self._measure(self.head_tree, number)
+        return no_regression(head, self._measure(candidate, number), self.config.min_valid)
 
-    def _measure(self, agent: BaseAgent, tree: Tree, cycle: int) -> dict[str, float | None]:
+    def _measure(self, tree: Tree, cycle: int) -> dict[str, float | None]:
+        """Holdout scores of a version, in a plain copy of it."""
+
+        def twin() -> BaseAgent:
+            self.repository.materialise(tree, self.places.measured)
+            return self.agent.at(self.places.measured)
+
         self.progress.phase(cycle, "holdout", len(self.splits.holdout))
-        return scores(self.measurer.measure(agent, tree.id, self.splits.holdout))
+        return scores(self.measurer.measure(self.agent, tree.id, self.splits.holdout, twin))
 
     def _known_holdout_score(self) -> float | None:
         last = self.history.cycles[-1:]

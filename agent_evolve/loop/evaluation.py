@@ -68,7 +68,8 @@ def evaluate(
         copy = Path(directory) / "workspace"
         repository.materialise(found.commit, copy)
         progress.phase(0, split, len(tasks))
-        observations = measurer.measure(make_agent(copy), found.tree, tasks)
+        agent = make_agent(copy)
+        observations = measurer.measure(agent, found.tree, tasks, lambda: agent)
     cache.close()
     result = Evaluation(version, found.commit, split, observations, round(ledger.usd, 6))
     journal.append(

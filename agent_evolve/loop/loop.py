@@ -74,7 +74,7 @@ class EvolutionLoop:
         try:
             return self._run(cycles, state, splits, evolvable, Places(work))
         finally:
-            shutil.rmtree(work, ignore_errors=True)
+            shutil.rmtree(work, ignore_errors=True)  # when it failed before it began
 
     def _run(
         self,
@@ -99,11 +99,13 @@ class EvolutionLoop:
             reason = "interrupted"
             raise
         finally:
-            self.journal.append("run_stopped", sync=True, reason=reason)
             runner.cache.close()
             hindered = self.repository.settle()
             if hindered:
                 self.progress.say(hindered)
+            shutil.rmtree(places.base, ignore_errors=True)
+            self.journal.append("run_stopped", sync=True, reason=reason)  # last: killed until here,
+            # the same command goes on with this run instead of beginning another
         return self._result(records, reason, start, runner)
 
     def _cycles(
@@ -134,7 +136,6 @@ class EvolutionLoop:
         tree = snapshot(self.root, self.repository, self.progress)
         if head is None:
             commit = self.repository.commit(tree, "evo-0: the start", [])
-            self.repository.tag("evo-0", commit, "evo-0: the start")
             self.repository.advance(commit, None)
         elif head.tree != tree.id:
             self.progress.say("the workspace was edited by hand since; the run starts from that")

@@ -47,21 +47,29 @@ class Measurer:
         )
 
     def measure(
-        self, agent: BaseAgent, tree: str, tasks: Sequence[Task], seed: int = 0
+        self,
+        agent: BaseAgent,
+        tree: str,
+        tasks: Sequence[Task],
+        load: Callable[[], BaseAgent],
+        seed: int = 0,
     ) -> list[Observation]:
         """Observations of a version on tasks; known scores are taken from the cache.
 
         A score is known by what decides it: the version, the agent, the task and its grading, the
-        seed.
+        seed. What is not known is measured with the agent that ``load`` gives, a twin of ``agent``
+        in a copy of its own: what it remembers of these tasks is thrown away with it.
         """
         who = agent_fingerprint(agent)
+        keys = [fingerprint(tree, who, task_fingerprint(self.benchmark, t), seed) for t in tasks]
+        known = [self.cache.get(key) for key in keys]
+        twin = load() if None in known else agent
 
         def one(task: Task, turn: int) -> Observation:
-            key = fingerprint(tree, who, task_fingerprint(self.benchmark, task), seed)
-            outcome = self.cache.get(key)
+            outcome = known[turn]
             if outcome is None:
-                outcome = self.solve(agent, task, turn)
-                self.cache.put(key, *outcome)
+                outcome = self.solve(twin, task, turn)
+                self.cache.put(keys[turn], *outcome)
             return Observation(task, *outcome)
 
         return self.each(tasks, one)

@@ -38,11 +38,10 @@ class TrialRunner:
         foreign = [task.id for task in tasks if task.id not in self._ids]
         if foreign:
             raise ValueError(f"not train tasks: {foreign[:5]}")
-        if workspace is None:
-            return self._run(self._agent, tasks)
+        root = self._agent.workspace.root if workspace is None else workspace.root
         with tempfile.TemporaryDirectory(prefix="agent-evolve-trial-") as directory:
             copy = Path(directory) / "workspace"
-            shutil.copytree(workspace.root, copy, symlinks=True)
+            shutil.copytree(root, copy, symlinks=True)
             return self._run(self._agent.at(copy), tasks)
 
     def run_single(self, task: Task, workspace: AgentWorkspace | None = None) -> Observation:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import WorkspaceChangedError, WorkspaceError
-from .atomic import write_bytes
+from .atomic import is_leftover, write_bytes
 from .links import EXECUTABLE, LINK
 from .objects import object_id
 from .scanner import Scanner, git_mode, read_file
@@ -80,7 +80,9 @@ def apply(root: Path, tree: Tree, base: Tree, read: Read, *, keep_edits: bool = 
     """
     todo: list[str] = []
     edited: list[str] = []
-    for path in changed_paths(base.entries, tree.entries):
+    changed = changed_paths(base.entries, tree.entries)
+    _sweep({path.rpartition("/")[0] for path in changed}, root)
+    for path in changed:
         wanted = tree.entries.get(path)
         found = _on_disk(root, path, base, tree)
         if found == _OTHER and _has_below(path, base, tree):
@@ -190,6 +192,15 @@ def _on_disk(root: Path, path: str, *trees: Tree) -> Entry | None:
     if not (stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode)):
         return _OTHER
     return git_mode(about.st_mode), object_id("blob", read_file(str(file), about))
+
+
+def _sweep(directories: set[str], root: Path) -> None:
+    """Remove what a killed process left of its own writing."""
+    for directory in directories:
+        place = root / directory
+        if place.is_dir() and not place.is_symlink():
+            for name in filter(is_leftover, os.listdir(place)):
+                (place / name).unlink(missing_ok=True)
 
 
 def _has_below(path: str, *trees: Tree) -> bool:

@@ -108,7 +108,7 @@ def test_eval_measures_any_version(evolved):
         (["status", "-w", "my-agent"], "has not been run yet"),
         (["diff", "evo-1", "evo-2", "-w", "my-agent"], "has not been run yet"),
         (["eval", "evo-1", "--split", "hold", "-w", "my-agent"], "train, holdout, test"),
-        (["rollback", "evo-7", "-w", "my-agent"], "evo-7"),
+        (["rollback", "evo-7", "-w", "my-agent"], "has not been run yet"),
     ],
 )
 def test_wrong_use_is_exit_code_2_and_says_what_to_type(place, arguments, says):
