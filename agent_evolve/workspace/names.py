@@ -41,7 +41,9 @@ def unsafe(name: str) -> str | None:
         size = len(os.fsencode(name))
     except UnicodeEncodeError:
         return "it holds half a character (a lone surrogate)"
-    return "it is too long for a file name" if size > _MAX_BYTES else None
+    if size > _MAX_BYTES:
+        return f"it has {len(name)} characters, too many for a file name"
+    return None
 
 
 def unportable(name: str, limit: int = MAX_NAME) -> str | None:
