@@ -1,34 +1,14 @@
-"""Prompts, fragments, skills, drafts and tools as files: names, links, bytes, refusals."""
+"""Prompts, fragments, skills, drafts and tools as files: what is written is read back."""
 
 from __future__ import annotations
 
 import os
-import unicodedata
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agent_evolve.errors import SkillError, UnsafePathError, WorkspaceError
-from agent_evolve.workspace import AgentWorkspace
+from agent_evolve.errors import SkillError, WorkspaceError
 
-SKILL = "---\nname: {0}\ndescription: Does {0}.\n---\n\n# {0}\n"
-
-
-@pytest.fixture
-def workspace(tmp_path):
-    root = tmp_path / "agent"
-    root.mkdir()
-    (root / "manifest.yaml").write_text("agent: {type: chat}\n")
-    return AgentWorkspace(root)
-
-
-def files_below(root: Path) -> set[str]:
-    return {path.relative_to(root).as_posix() for path in root.rglob("*")}
-
-
-# -- what a user types -------------------------------------------------------------------------
+from .samples import SKILL, files_below
 
 
 def test_an_empty_workspace_has_nothing_in_it(workspace):
@@ -114,239 +94,7 @@ def test_an_unknown_name_names_the_nearest(workspace, call, known, asked):
         getattr(workspace, call)(asked)
 
 
-# -- names -------------------------------------------------------------------------------------
-
-NEVER = [
-    "../../x",
-    "/etc/passwd",
-    "..",
-    ".",
-    "",
-    "a/b",
-    "a\\b",
-    "nul\x00",
-    "tab\t",
-    ".git",
-    "\ud83e",
-]
-NEVER += ["x" * 300, "日" * 100]
-NOT_NEW = ["x" * 65, "con", "LPT1.txt", "trailing.", "trailing ", " leading", "-rf", ".hidden"]
-NOT_NEW += ["what?", "a:b", "zero\u200bwidth", "right\u202eleft"]
-
-
-def writers(workspace):
-    return {
-        "skill": lambda name: workspace.write_skill(name, SKILL.format("x")),
-        "draft": lambda name: workspace.write_draft(name, "x"),
-        "fragment": lambda name: workspace.write_fragment(name, "x"),
-        "tool": lambda name: workspace.write_tool(name, "x"),
-        "memory category": lambda name: workspace.add_memory({"a": 1}, name),
-        "memory category again": lambda name: workspace.write_memories([{"a": 1}], name),
-    }
-
-
-@pytest.mark.parametrize("kind", writers(None))
-@pytest.mark.parametrize("name", [*NEVER, *NOT_NEW], ids=lambda name: ascii(name[:20]))
-def test_a_name_that_could_mean_another_place_is_never_written(workspace, kind, name):
-    before = files_below(workspace.root.parent)
-    with pytest.raises(UnsafePathError) as caught:
-        writers(workspace)[kind](name)
-    assert kind.removesuffix(" again") in caught.value.message
-    assert files_below(workspace.root.parent) - before <= {"agent/skills", "agent/memory"}
-
-
-@pytest.mark.parametrize("name", NEVER, ids=lambda name: ascii(name[:20]))
-def test_a_name_that_could_mean_another_place_is_never_read_or_deleted(workspace, name):
-    (workspace.root.parent / "x").mkdir()
-    calls = [workspace.read_skill, workspace.delete_skill, workspace.read_draft]
-    calls += [workspace.delete_draft, workspace.read_fragment, workspace.delete_fragment]
-    calls += [workspace.read_tool, workspace.delete_tool, workspace.read_memories]
-    for call in calls:
-        with pytest.raises(UnsafePathError):
-            call(name)
-    assert (workspace.root.parent / "x").is_dir()
-
-
-@given(st.text(max_size=80) | st.text(st.sampled_from("./\\ ab~$\x00"), max_size=8))
-def test_no_name_ever_leaves_its_place(tmp_path_factory, name):
-    root = tmp_path_factory.getbasetemp() / "names" / "inner"
-    root.mkdir(parents=True, exist_ok=True)
-    workspace = AgentWorkspace(root)
-    try:
-        workspace.write_skill(name, SKILL.format("x"))
-    except UnsafePathError:
-        pass
-    else:
-        assert workspace.read_skill(name) == SKILL.format("x")
-        assert name in [skill.name for skill in workspace.list_skills()]
-        workspace.delete_skill(name)
-    assert files_below(root.parent) <= {"inner", "inner/skills"}
-
-
-@pytest.mark.parametrize("name", ["_drafts", "_x", ".x"])
-def test_private_directories_are_not_skills(workspace, name):
-    (workspace.root / "skills" / name).mkdir(parents=True)
-    (workspace.root / "skills" / name / "SKILL.md").write_text(SKILL.format("x"))
-    assert workspace.list_skills() == []
-    for call in (workspace.read_skill, workspace.delete_skill):
-        with pytest.raises(UnsafePathError):
-            call(name)
-
-
-def test_names_are_the_same_however_their_accents_are_composed(workspace):
-    composed, decomposed = (unicodedata.normalize(form, "prüfung") for form in ("NFC", "NFD"))
-    for there, asked in ((composed, decomposed), (decomposed, composed)):
-        workspace.write_skill(there, SKILL.format("x"))
-        workspace.write_draft(there, "draft")
-        workspace.write_fragment(f"{there}.md", "fragment")
-        workspace.write_tool(there, "tool")
-        workspace.add_memory({"a": 1}, there)
-        assert workspace.read_skill(asked) == SKILL.format("x")
-        assert workspace.read_draft(asked) == "draft"
-        assert workspace.read_fragment(asked) == "fragment"
-        assert workspace.read_tool(asked) == "tool"
-        assert workspace.read_memories(asked) == [{"a": 1}]
-        workspace.write_skill(asked, SKILL.format("y"))
-        assert [skill.name for skill in workspace.list_skills()] == [there]
-        workspace.delete_skill(asked)
-        workspace.delete_draft(asked)
-        workspace.delete_fragment(asked)
-        workspace.delete_tool(asked)
-        workspace.write_memories([], asked)
-        (workspace.root / "memory" / f"{there}.jsonl").unlink()
-        assert workspace.list_skills() == []
-
-
-def test_two_skills_may_not_differ_in_case_alone(workspace):
-    workspace.write_skill("verify", SKILL.format("verify"))
-    with pytest.raises(UnsafePathError, match="only in case"):
-        workspace.write_skill("Verify", SKILL.format("Verify"))
-
-
-def test_files_with_names_that_no_reader_takes_are_left_out_and_told(workspace, caplog):
-    for folder in ("skills/a\\b", "prompts/fragments", "tools", "memory"):
-        (workspace.root / folder).mkdir(parents=True)
-    (workspace.root / "skills" / "a\\b" / "SKILL.md").write_text(SKILL.format("x"))
-    (workspace.root / "prompts" / "fragments" / "a\nb.md").write_text("x")
-    (workspace.root / "tools" / "a\\b.py").write_text("x")
-    (workspace.root / "memory" / "a\\b.jsonl").write_text("{}\n")
-    assert workspace.list_skills() == workspace.list_fragments() == workspace.list_tools() == []
-    assert workspace.list_memory_categories() == []
-    assert "path separator" in caplog.text
-    told = {p.path for p in workspace.problems() if p.code == "bad-name" and p.severity != "note"}
-    assert len(told) == 4
-
-
-# -- links -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def outside(workspace):
-    """A directory beside the workspace that nothing may read or change."""
-    folder = workspace.root.parent / "outside"
-    folder.mkdir()
-    (folder / "SKILL.md").write_text(SKILL.format("secret"))
-    (folder / "secret.md").write_text("secret\n")
-    (folder / "secret.jsonl").write_text('{"secret": 1}\n')
-    return folder
-
-
-def test_links_out_of_the_workspace_are_neither_read_nor_written(workspace, outside):
-    root = workspace.root
-    for folder in ("prompts/fragments", "skills/linked-file", "memory", "tools", "skills/_drafts"):
-        (root / folder).mkdir(parents=True)
-    (root / "prompts/system.md").symlink_to(outside / "secret.md")
-    (root / "prompts/fragments/linked.md").symlink_to("../../../outside/secret.md")
-    (root / "skills/linked-file/SKILL.md").symlink_to(outside / "SKILL.md")
-    (root / "skills/linked-directory").symlink_to(outside)
-    (root / "skills/_drafts/linked.md").symlink_to(outside / "secret.md")
-    (root / "memory/linked.jsonl").symlink_to(outside / "secret.jsonl")
-    (root / "tools/linked.py").symlink_to(outside / "secret.md")
-    (root / "tools/registry.yaml").symlink_to(outside / "secret.md")
-    before = {path: path.read_bytes() for path in outside.iterdir()}
-    calls = [
-        workspace.read_prompt,
-        lambda: workspace.write_prompt("x"),
-        lambda: workspace.read_fragment("linked"),
-        lambda: workspace.write_fragment("linked", "x"),
-        lambda: workspace.read_skill("linked-file"),
-        lambda: workspace.write_skill("linked-file", SKILL.format("x")),
-        lambda: workspace.read_skill("linked-directory"),
-        lambda: workspace.write_skill("linked-directory", SKILL.format("x")),
-        lambda: workspace.read_draft("linked"),
-        lambda: workspace.write_draft("linked", "x"),
-        lambda: workspace.read_memories("linked"),
-        lambda: workspace.add_memory({"x": 1}, "linked"),
-        lambda: workspace.write_memories([], "linked"),
-        lambda: workspace.read_tool("linked.py"),
-        lambda: workspace.write_tool("linked.py", "x"),
-        workspace.read_tool_registry,
-        lambda: workspace.write_tool_registry([{"a": 1}]),
-    ]
-    for call in calls:
-        with pytest.raises(UnsafePathError, match="outside of the workspace"):
-            call()
-    assert workspace.list_skills() == []
-    told = [problem for problem in workspace.problems() if problem.code == "link-outside"]
-    assert len(told) == 8
-    assert all(p.severity == "error" and p.fix for p in told)
-    workspace.delete_skill("linked-directory")
-    workspace.delete_skill("linked-file")
-    workspace.delete_fragment("linked")
-    workspace.clear_drafts()
-    workspace.delete_tool("linked.py")
-    assert {path: path.read_bytes() for path in outside.iterdir()} == before
-
-
-def test_a_layer_that_is_a_link_out_is_refused_as_a_whole(workspace, outside):
-    for layer in ("prompts", "skills", "memory", "tools"):
-        (workspace.root / layer).symlink_to(outside)
-    for call in (
-        lambda: workspace.list_skills(),
-        lambda: workspace.list_fragments(),
-        lambda: workspace.add_memory({"x": 1}),
-        lambda: workspace.write_prompt("x"),
-        lambda: workspace.delete_skill("x"),
-        lambda: workspace.list_tools(),
-    ):
-        with pytest.raises(UnsafePathError, match="outside of the workspace"):
-            call()
-    assert {problem.path for problem in workspace.problems()} == {
-        "prompts",
-        "skills",
-        "memory",
-        "tools",
-    }
-
-
-def test_a_link_into_the_history_is_refused(workspace):
-    (workspace.root / "evolution").mkdir()
-    (workspace.root / "evolution" / "journal.jsonl").write_text('{"score": 1}\n')
-    (workspace.root / "memory").mkdir()
-    (workspace.root / "memory" / "x.jsonl").symlink_to("../evolution/journal.jsonl")
-    with pytest.raises(UnsafePathError, match="holds the history"):
-        workspace.add_memory({"score": 2}, "x")
-    assert (workspace.root / "evolution" / "journal.jsonl").read_text() == '{"score": 1}\n'
-
-
-def test_links_that_stay_inside_are_written_through(workspace):
-    workspace.write_prompt("shared\n")
-    (workspace.root / "prompts" / "fragments").mkdir()
-    link = workspace.root / "prompts" / "fragments" / "copy.md"
-    link.symlink_to("../system.md")
-    workspace.write_fragment("copy", "changed\n")
-    assert link.is_symlink()
-    assert workspace.read_prompt() == "changed\n"
-
-
-def test_a_workspace_reached_through_a_link_works(workspace):
-    (workspace.root.parent / "link").symlink_to(workspace.root)
-    linked = AgentWorkspace(workspace.root.parent / "link")
-    linked.write_prompt("x")
-    assert workspace.read_prompt() == "x"
-
-
-# -- bytes -------------------------------------------------------------------------------------
+# -- bytes ----------------------------------------------------------------------------------------
 
 
 def test_a_prompt_keeps_the_bytes_of_lines_that_stay(workspace):
@@ -416,7 +164,7 @@ def test_what_can_not_be_read_is_named(workspace):
             (workspace.root / path).chmod(0o755)
 
 
-# -- skills that are none ----------------------------------------------------------------------
+# -- skills that are none ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -481,7 +229,7 @@ def test_other_things_among_the_skills_are_none(workspace, caplog):
     assert "which does not exist" in caplog.text
 
 
-# -- the tool registry -------------------------------------------------------------------------
+# -- the tool registry ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,16 @@
+"""What tests of the workspace share."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_evolve.workspace import AgentWorkspace
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """A workspace with a manifest and nothing else, in a directory of its own."""
+    root = tmp_path / "agent"
+    root.mkdir()
+    (root / "manifest.yaml").write_text("agent: {type: chat}\n")
+    return AgentWorkspace(root)
