@@ -116,9 +116,10 @@ def _files(rows: list[Row], root: Path) -> None:
 
 def _needs(rows: list[Row], cls: type[BaseAgent] | None, root: Path) -> None:
     """What an agent itself says it needs, such as a program on the PATH."""
-    if cls is None or not hasattr(cls, "needs"):
+    if cls is None:
         return
-    for what, ok, fix in cls(root).needs():
+    agent = _collect(rows, "agent's files", lambda: cls(root))
+    for what, ok, fix in agent.needs() if agent else ():
         rows.append(Row(what, ok, "found" if ok else "missing", fix))
 
 

@@ -225,7 +225,9 @@ def _resolved(model: str | Model) -> Model:
     return resolve_model(model) if isinstance(model, str) else model
 
 
-def _meter(ledger: Ledger, model: Model | None, role: str) -> Model | None:
+def _meter(
+    ledger: Ledger, model: Model | None, role: Literal["agent", "engine", "judge"]
+) -> Model | None:
     return None if model is None else ledger.meter(model, role)
 
 

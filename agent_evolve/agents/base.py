@@ -82,6 +82,11 @@ class BaseAgent(ABC):
         """Do one task. An exception is this agent's failure and scores 0.0; raise
         ``InfrastructureError`` when the outside failed, which makes the task count for nothing."""
 
+    def needs(self) -> list[tuple[str, bool, str]]:
+        """What this agent needs besides model and sandbox, for ``doctor``: the thing, whether it is
+        there, and what to do when it is not."""
+        return []
+
     def reload_from_fs(self) -> None:
         """Read the workspace's files again, after evolution changed them."""
         self.system_prompt = self.workspace.read_prompt()

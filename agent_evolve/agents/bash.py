@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from typing import Any, ClassVar, cast
 
 from ..errors import InfrastructureError
 from ..execution import CommandResult, Limits
+from ..execution.written import read_written
 from ..llm import Tool
 from ..llm.tool_loop import BoundTool
 from ..types import Task
@@ -22,7 +21,6 @@ from .chat import ChatAgent
 from .settings import BashSettings, ChatSettings
 
 ANSWER = "answer.txt"
-_ANSWER_BYTES = 1024**2
 
 BASH = Tool(
     "bash",
@@ -114,7 +112,7 @@ class BashAgent(ChatAgent):
         return [_HOW_TO, *([_described(entries)] if entries else [])]
 
     def _answer(self, task: Task, text: str) -> str:
-        written = read_answer(_place.get() / ANSWER)
+        written = read_written(_place.get() / ANSWER)
         return written or text
 
     def _output_chars(self) -> int:
@@ -149,22 +147,6 @@ def in_words(result: CommandResult) -> str:
     if result.exit_code:
         return f"{output}\n[exit code {result.exit_code}]".lstrip("\n")
     return output
-
-
-def read_answer(path: Path) -> str | None:
-    """The text of a file that a sandboxed program wrote, ``None`` where there is none.
-
-    Links are not followed, as they could point at files of the host, and nothing but a regular file
-    is opened, as a pipe would block. At most 1 MiB is read.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        return file.read(_ANSWER_BYTES).decode("utf-8", "replace").strip()
 
 
 def _described(entries: list[dict[str, Any]]) -> str:

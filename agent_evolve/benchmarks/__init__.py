@@ -1,5 +1,1 @@
-"""On what: the adapter contract, local tasks and graders."""
-
-from .base import BenchmarkAdapter
-
-__all__ = ["BenchmarkAdapter"]
+"""On what an agent is measured: benchmarks give tasks and score answers."""

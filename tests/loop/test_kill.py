@@ -81,14 +81,14 @@ def test_a_kill_at_some_steps_changes_nothing(tmp_path, uninterrupted):
     check_killed_at(tmp_path, sorted(random.Random(1).sample(range(1, steps + 1), 8)), expected)
 
 
-PARTS = 8
+PARTS = 8  # the last step of all lets go of the lock, when the run is over
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_kill_at_every_step_changes_nothing(tmp_path, uninterrupted, part):
     steps, expected = uninterrupted
-    check_killed_at(tmp_path, range(1 + part, steps + 1, PARTS), expected)
+    check_killed_at(tmp_path, range(1 + part, steps, PARTS), expected)
 
 
 SLOW_AGENT = """

@@ -1,0 +1,161 @@
+"""Tasks from files of one's own, with answers that never leave this module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import BenchmarkError, ConfigurationError, UnknownNameError
+from ..runtime import Runtime
+from ..types import Feedback, Task, Trajectory
+from .base import BenchmarkAdapter
+from .graders import Case, make_grader
+from .records import MISSING, Fields, Record, read_records
+from .splits import split_by_hash
+
+_FIELDS = ("id", "input", "expected", "split", "hidden")
+_OWN_SPLITS = ("holdout", "test")
+
+
+class LocalTasks(BenchmarkAdapter):
+    """A benchmark from a file, or a directory, of tasks.
+
+        benchmark:
+          name: local
+          tasks: tasks.jsonl                 # .jsonl .csv .tsv .json (evals.json) or a directory
+          grader: {name: numeric, tolerance: 0.01}
+          fields: {input: question, expected: gold, hidden: [notes]}
+          split: {holdout: 0.3, test: 0.1, seed: 0}    # where the tasks themselves say none
+
+    Args:
+        root: what relative paths start from; the workspace.
+        tasks: the file or directory.
+        grader: a name, ``file.py:function``, or a mapping with ``name`` and its options; see
+            :func:`agent_evolve.benchmarks.graders.make_grader`.
+        fields: which field of a record is its ``id``, ``input``, ``expected`` and ``split``;
+            guessed from common names by default. ``hidden`` lists fields that no agent may see;
+            those that usually tell the answer are never shown.
+        split: shares of the tasks for ``holdout`` and ``test``, taken by a seeded hash of the ids.
+
+    Everything is read and checked here: ``BenchmarkError`` names file and line.
+    """
+
+    def __init__(
+        self,
+        root: str | Path = ".",
+        *,
+        tasks: str = "tasks.jsonl",
+        grader: str | Mapping[str, Any] = "normalised",
+        fields: Mapping[str, Any] | None = None,
+        split: Mapping[str, Any] | None = None,
+        **unknown: Any,
+    ) -> None:
+        if unknown:
+            raise UnknownNameError(
+                "option of the benchmark 'local'",
+                next(iter(unknown)),
+                ("tasks", "grader", "fields", "split"),
+            )
+        self.root = Path(root)
+        self.runtime = Runtime()
+        self.path = self.root / tasks
+        self.grader = make_grader(grader, self.root)
+        records = read_records(self.path, _fields(fields))
+        self._records = {record.task.id: record for record in records}
+        self._check_expected()
+        self._by_split = _divide(records, split)
+
+    @property
+    def needs_sandbox(self) -> bool:
+        return self.grader.needs_sandbox
+
+    @property
+    def needs_model(self) -> bool:
+        return self.grader.needs_model
+
+    @property
+    def judge_model(self) -> str | None:
+        """The model a judge names for itself; ``None`` for the run's own."""
+        return self.grader.model
+
+    def get_tasks(self, split: str = "train", limit: int | None = 10) -> list[Task]:
+        return self._by_split.get(split, [])[:limit]
+
+    def evaluate(self, task: Task, trajectory: Trajectory) -> Feedback:
+        """Score the trajectory's ``output``. Raises ``BenchmarkError`` for a task that is not from
+        here, and whatever the grader raises."""
+        record = self._record(task)
+        expected = None if record.expected is MISSING else record.expected
+        case = Case(record.task, trajectory.output, expected, record.hidden, trajectory)
+        return self.grader.grade(case, self.runtime)
+
+    def fingerprint(self, task: Task) -> list[Any]:
+        """What decides the score of an answer to this task, as JSON-able values."""
+        record = self._record(task)
+        expected = None if record.expected is MISSING else record.expected
+        return [self._grading, expected, dict(record.hidden)]
+
+    @cached_property
+    def _grading(self) -> Any:
+        return self.grader.fingerprint()
+
+    def _record(self, task: Task) -> Record:
+        try:
+            return self._records[task.id]
+        except KeyError:
+            raise BenchmarkError(f"{self.path} has no task {task.id!r}") from None
+
+    def _check_expected(self) -> None:
+        """A task that can't be graded is found now, not after it was paid for."""
+        for record in self._records.values():
+            if record.expected is MISSING:
+                if self.grader.needs_expected:
+                    raise BenchmarkError(
+                        f"{record.where}: has no expected answer, which the grader needs",
+                        fix="add an 'expected' field, or name the one that holds it: "
+                        "benchmark: {name: local, fields: {expected: THE_FIELD}}",
+                    )
+                continue
+            wrong = self.grader.why_not(record.expected)
+            if wrong:
+                raise BenchmarkError(f"{record.where}: the expected answer {wrong}")
+
+
+def _fields(told: Mapping[str, Any] | None) -> Fields:
+    told = dict(told or {})
+    for name in told:
+        if name not in _FIELDS:
+            raise UnknownNameError("key of 'fields'", name, _FIELDS)
+    hidden = told.pop("hidden", ())
+    return Fields(**told, hidden=(hidden,) if isinstance(hidden, str) else tuple(hidden))
+
+
+def _divide(records: list[Record], split: Mapping[str, Any] | None) -> dict[str, list[Task]]:
+    told = any(record.split for record in records)
+    if split is None:
+        parts: dict[str, list[Task]] = {"train": [], "holdout": [], "test": []}
+        for record in records:
+            parts[record.split or "train"].append(record.task)
+        return parts
+    if told:
+        first = next(record for record in records if record.split)
+        raise ConfigurationError(
+            f"the tasks say their split themselves ({first.where}: {first.split}), "
+            "and 'split' under benchmark: says another",
+            fix="remove one of the two",
+        )
+    if not isinstance(split, Mapping):
+        raise ConfigurationError(
+            f"split: {split!r} is no mapping of shares",
+            fix="for example: split: {holdout: 0.3, seed: 0}; "
+            "to name the field that says it: fields: {split: THE_FIELD}",
+        )
+    shares = {str(name): share for name, share in split.items() if name != "seed"}
+    for name, share in shares.items():
+        if name not in _OWN_SPLITS:
+            raise UnknownNameError("key of 'split'", name, (*_OWN_SPLITS, "seed"))
+        if isinstance(share, bool) or not isinstance(share, int | float):
+            raise ConfigurationError(f"split: {name}: {share!r} is no number from 0 to 1")
+    return split_by_hash([record.task for record in records], shares, int(split.get("seed", 0)))
