@@ -48,7 +48,6 @@ def check(
     manifest = _collect(rows, "manifest", lambda: _manifest(root))
     if manifest is None:
         return rows
-    rows += [Row("manifest", False, text, "edit manifest.yaml") for text in manifest.warnings]
     config = _collect(rows, "settings", lambda: EvolveConfig.combine(manifest=manifest.config))
     _files(rows, root)
     cls = _collect(rows, "agent", lambda: agent_class(manifest, root))

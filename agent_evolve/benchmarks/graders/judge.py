@@ -21,7 +21,8 @@ Rubric:
 {rubric}
 
 Reply with one JSON object and nothing else:
-{{"reason": "what the answer has and lacks, in a sentence or two", "score": a number from 0 to 1}}"""
+{{"reason": "what the answer has and lacks, in a sentence or two", "score": a number from 0 to 1}}\
+"""
 _AGAIN = (
     'That was not usable: {why}. Reply with the JSON object alone: {{"reason": ..., "score": ...}}.'
 )
