@@ -222,7 +222,7 @@ class CycleRunner:
 
     def reload(self) -> None:
         """Give the agent the head's files: read again (hot) or a new agent (cold)."""
-        self.repository.materialise(self.head_tree, self.places.head)
+        self.repository.materialise(self.head_tree, self.places.head, untouched=True)
         if self.manifest.reload_strategy == "cold":
             self.agent = self.agent.at(self.places.head)
         else:
@@ -248,7 +248,7 @@ class CycleRunner:
         self.progress.phase(number, "evolve", 1)
         tree = self.repository.load(before.commit)
         place = self.places.candidate
-        self.repository.materialise(tree, place)
+        self.repository.materialise(tree, place, untouched=True)
         valid = [o for o in observations if o.status != "invalid"]
         trial = TrialRunner(self.agent, self.measurer, self.splits.train)
         failure, result = "", StepResult(False)

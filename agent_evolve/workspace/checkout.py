@@ -33,17 +33,22 @@ class Copy:
     def __init__(self, root: Path, layers: Sequence[str], scanner: Scanner) -> None:
         self._root, self._layers, self._scanner = root, tuple(layers), scanner
 
-    def become(self, tree: Tree, read: Read) -> None:
-        """Make the directory hold this tree and nothing else; layers are there even when empty."""
-        self._root.mkdir(parents=True, exist_ok=True)
-        try:
-            self._mend(tree, read)
-        except (OSError, WorkspaceError):
-            empty(self._root)
-            self._mend(tree, read)
+    def become(self, tree: Tree, read: Read, *, untouched: bool = False) -> None:
+        """Make the directory hold this tree and nothing else; layers are there even when empty.
 
-    def _mend(self, tree: Tree, read: Read) -> None:
-        here = self._scanner.scan()
+        ``untouched`` says that nothing has been written there since it was last scanned.
+        """
+        known = self._scanner.seen if untouched else None
+        self._scanner.seen = None
+        try:
+            self._mend(tree, known or self._scanner.scan(), read)
+        except (OSError, WorkspaceError):
+            self._root.mkdir(parents=True, exist_ok=True)
+            empty(self._root)
+            self._mend(tree, self._scanner.scan(), read)
+        self._scanner.seen = None
+
+    def _mend(self, tree: Tree, here: Tree, read: Read) -> None:
         for name in os.listdir(self._root):
             if name != "manifest.yaml" and name not in self._layers:
                 remove(self._root / name)
@@ -58,8 +63,8 @@ class Copy:
             if path in tree.entries:
                 create(self._root / path, tree.entries[path], read)
         for layer in self._layers:
-            if layer not in tree.entries:
-                (self._root / layer).mkdir(exist_ok=True)
+            if layer not in tree.entries and not (self._root / layer).is_dir():
+                (self._root / layer).mkdir()
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,11 +214,14 @@ class WorkspaceRepository:
 
     # -- files -------------------------------------------------------------------------------
 
-    def materialise(self, tree: Tree | str, to: Path) -> None:
-        """Make a throwaway directory hold exactly a version: plain files, no git."""
+    def materialise(self, tree: Tree | str, to: Path, *, untouched: bool = False) -> None:
+        """Make a throwaway directory hold exactly a version: plain files, no git.
+
+        ``untouched`` saves looking at it, where nothing was written there since the last ``scan``.
+        """
         tree = self.load(tree) if isinstance(tree, str) else tree
-        to.mkdir(parents=True, exist_ok=True)
-        checkout.Copy(to, self._layers, self._scanner(to)).become(tree, self.read_blob)
+        copy = checkout.Copy(to, self._layers, self._scanner(to))
+        copy.become(tree, self.read_blob, untouched=untouched)
 
     def apply(self, tree: Tree, base: Tree, *, keep_edits: bool = False) -> Applied:
         """Bring the user's files from ``base`` to ``tree``; see :func:`checkout.apply`."""

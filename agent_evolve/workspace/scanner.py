@@ -56,6 +56,8 @@ class Scanner:
         self._put = put
         self._node = _Node()
         self._last: Tree | None = None
+        self.seen: Tree | None = None
+        """What the last scan found; set to ``None`` by whoever changes files after it."""
 
     def scan(self) -> Tree:
         """The tree as it is now.
@@ -76,7 +78,8 @@ class Scanner:
         if changed or self._last is None:
             node = self._node
             private = tuple(sorted(path for path in self.leftovers() if is_secret(_name(path))))
-            self._last = Tree(node.tree or EMPTY_TREE, dict(node.flat), private)
+            self._last = Tree(node.tree or EMPTY_TREE, node.flat, private)
+        self.seen = self._last
         return self._last
 
     def leftovers(self) -> list[str]:
