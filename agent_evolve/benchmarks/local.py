@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,14 @@ class LocalTasks(BenchmarkAdapter):
 
         benchmark:
           name: local
-          tasks: tasks.jsonl                 # .jsonl .csv .tsv .json (evals.json) or a directory
+          tasks: tasks.jsonl         # .jsonl .csv .tsv .json (evals.json), a directory, or a list
           grader: {name: numeric, tolerance: 0.01}
           fields: {input: question, expected: gold, hidden: [notes]}
           split: {holdout: 0.3, test: 0.1, seed: 0}    # where the tasks themselves say none
 
     Args:
         root: what relative paths start from; the workspace.
-        tasks: the file or directory.
+        tasks: the file or directory, or several of them.
         grader: a name, ``file.py:function``, or a mapping with ``name`` and its options; see
             :func:`agent_evolve.benchmarks.graders.make_grader`.
         fields: which field of a record is its ``id``, ``input``, ``expected`` and ``split``;
@@ -46,7 +46,7 @@ class LocalTasks(BenchmarkAdapter):
         self,
         root: str | Path = ".",
         *,
-        tasks: str = "tasks.jsonl",
+        tasks: str | Sequence[str] = "tasks.jsonl",
         grader: str | Mapping[str, Any] = "normalised",
         fields: Mapping[str, Any] | None = None,
         split: Mapping[str, Any] | None = None,
@@ -60,9 +60,8 @@ class LocalTasks(BenchmarkAdapter):
             )
         self.root = Path(root)
         self.runtime = Runtime()
-        self.path = self.root / tasks
         self.grader = make_grader(grader, self.root)
-        records = read_records(self.path, _fields(fields))
+        records = read_records(_paths(tasks, self.root), _fields(fields))
         self._records = {record.task.id: record for record in records}
         self._check_expected()
         self._by_split = _divide(records, split)
@@ -105,7 +104,7 @@ class LocalTasks(BenchmarkAdapter):
         try:
             return self._records[task.id]
         except KeyError:
-            raise BenchmarkError(f"{self.path} has no task {task.id!r}") from None
+            raise BenchmarkError(f"there is no task {task.id!r} in the task files") from None
 
     def _check_expected(self) -> None:
         """A task that can't be graded is found now, not after it was paid for."""
@@ -121,6 +120,15 @@ class LocalTasks(BenchmarkAdapter):
             wrong = self.grader.why_not(record.expected)
             if wrong:
                 raise BenchmarkError(f"{record.where}: the expected answer {wrong}")
+
+
+def _paths(tasks: str | Sequence[str], root: Path) -> list[Path]:
+    told = [tasks] if isinstance(tasks, str) else list(tasks)
+    if not told or not all(isinstance(name, str) and name for name in told):
+        raise ConfigurationError(
+            f"tasks: {tasks!r} names no file", fix="for example: tasks: tasks.jsonl"
+        )
+    return [root / name for name in told]
 
 
 def _fields(told: Mapping[str, Any] | None) -> Fields:

@@ -87,20 +87,23 @@ class Fields:
     hidden: Sequence[str] = ()
 
 
-def read_records(path: Path, fields: Fields) -> list[Record]:
-    """All tasks of a file or directory, in their order.
+def read_records(paths: Sequence[Path], fields: Fields) -> list[Record]:
+    """All tasks of files and directories, in their order.
 
     Raises ``BenchmarkError`` naming file and line for whatever can't be read as a task: no line is
     ever passed over in silence.
     """
-    if not path.exists():
-        raise BenchmarkError(
-            f"there is no task file {path}",
-            fix="correct 'tasks' under benchmark: in manifest.yaml",
-        )
-    records = [_record(raw, where, fields) for raw, where in _reader(path)(path)]
-    if not records:
-        raise BenchmarkError(f"{path} holds no tasks", fix="add one JSON object a line")
+    records: list[Record] = []
+    for path in paths:
+        if not path.exists():
+            raise BenchmarkError(
+                f"there is no task file {path}",
+                fix="correct 'tasks' under benchmark: in manifest.yaml",
+            )
+        found = [_record(raw, where, fields) for raw, where in _reader(path)(path)]
+        if not found:
+            raise BenchmarkError(f"{path} holds no tasks", fix="add one JSON object a line")
+        records += found
     _refuse_duplicates(records)
     return records
 

@@ -109,6 +109,10 @@ OTHERS = [
     seen("open on sunday", "general"),
     seen("thanks a lot", "general"),
     seen("do you have jobs", "general"),
+    seen("hello there", "general"),
+    seen("when is the sale", "general"),
+    seen("is this sold in oak", "general"),
+    seen("what a lovely shop", "general"),
 ]
 
 

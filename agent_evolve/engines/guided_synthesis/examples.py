@@ -14,6 +14,7 @@ from .cases import Case
 SAME = 0.9
 """Similarity from which two questions with the same answer are one example."""
 _SHAPED_CHARS = 40
+_NEAR = 10
 
 
 def written_as(case: Case, existing: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -38,10 +39,12 @@ def merge(kept: Sequence[Case], new: Sequence[Case]) -> list[Case]:
     it.
     """
     merged = list(kept)
-    index = Index([case.asked for case in kept])
+    index = Index([case.asked for case in [*kept, *new]])
+    at = {place: place for place in range(len(merged))}
+    """Places in the index of what is merged so far, to places in ``merged``."""
     place_of = {case.task_id: place for place, case in enumerate(merged)}
     place_by_text = {case.asked: place for place, case in enumerate(merged)}
-    for case in new:
+    for number, case in enumerate(new, len(kept)):
         if case.expected is None or not case.asked.strip():
             continue
         place = place_of.get(case.task_id, place_by_text.get(case.asked))
@@ -49,13 +52,11 @@ def merge(kept: Sequence[Case], new: Sequence[Case]) -> list[Case]:
             if merged[place].answer_key != case.answer_key:
                 merged[place] = case
             continue
-        near = index.nearest(case.asked, 1)
-        if (
-            near
-            and near[0].similarity >= SAME
-            and merged[near[0].place].answer_key == case.answer_key
-        ):
+        near = [at[n.place] for n in index.nearest(case.asked, _NEAR)
+                if n.similarity >= SAME and n.place in at]  # fmt: skip
+        if any(merged[place].answer_key == case.answer_key for place in near):
             continue
+        at[number] = len(merged)
         place_of[case.task_id] = place_by_text[case.asked] = len(merged)
         merged.append(case)
     return merged
@@ -106,7 +107,7 @@ def shape(answer: str) -> str:
     answer only the first word, such as ``SELECT …`` or ``{ …``."""
     if len(answer) > _SHAPED_CHARS:
         found = re.match(r"\s*(\w+|\S)", answer)
-        return f"{found[1].upper() if found else ''} …"
+        return f"{found[1][:_SHAPED_CHARS].upper() if found else ''} …"
     lowered = re.sub(r"[^\W\d_]+", lambda word: _letters(word[0]), answer.strip())
     return re.sub(r"\d", "9", lowered)
 
