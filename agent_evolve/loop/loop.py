@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -29,8 +30,6 @@ from .progress import Progress, Silent
 from .scores import ScoreCache
 from .splits import Splits, choose_splits
 from .state import RunState, fold
-
-log = logging.getLogger("agent_evolve")
 
 PREFIX = "agent-evolve-run-"
 
@@ -69,8 +68,7 @@ class EvolutionLoop:
         evolvable = self.config.evolvable(self.manifest.evolvable_layers)
         splits = choose_splits(self.benchmark, self.config)
         self.progress.say(splits.note)
-        _sweep(state.workdir)
-        work = Path(tempfile.mkdtemp(prefix=PREFIX))
+        work = _workplace(self.root)
         try:
             return self._run(cycles, state, splits, evolvable, Places(work))
         finally:
@@ -158,7 +156,6 @@ class EvolutionLoop:
             "run_started",
             sync=True,
             first_cycle=state.next_cycle,
-            workdir=str(places.base),
             engine=type(self.engine).__name__,
             benchmark=type(self.benchmark).__name__,
             config=self.config.model_dump(mode="json"),
@@ -216,10 +213,17 @@ class EvolutionLoop:
         )
 
 
-def _sweep(workdir: str | None) -> None:
-    """Remove the throwaway directory of a run that was killed."""
-    if workdir is None:
-        return
-    left = Path(workdir)
-    if left.name.startswith(PREFIX) and left.parent == Path(tempfile.gettempdir()):
-        shutil.rmtree(left, ignore_errors=True)
+def _workplace(root: Path) -> Path:
+    """A new throwaway directory for a run; that of a run that was killed is removed.
+
+    Its name is noted in the workspace before it is made, so none is ever lost.
+    """
+    note = root / "evolution" / "run.directory"
+    with contextlib.suppress(OSError):
+        left = Path(note.read_text("utf-8"))
+        if left.name.startswith(PREFIX) and left.parent == Path(tempfile.gettempdir()):
+            shutil.rmtree(left, ignore_errors=True)
+    work = Path(tempfile.gettempdir()) / f"{PREFIX}{secrets.token_hex(8)}"
+    note.write_text(str(work), encoding="utf-8")
+    work.mkdir(mode=0o700)
+    return work

@@ -23,7 +23,6 @@ class RunState:
         run_over: whether the newest run ended by itself; an interrupted one is continued.
         opened: the ``cycle_started`` event of a cycle that has not finished.
         evolved: its ``evolved`` event, when the engine had finished.
-        workdir: the throwaway directory of a run that was killed, else ``None``.
         last_number: the highest number that a cycle has had, 0 before any.
     """
 
@@ -32,7 +31,6 @@ class RunState:
     run_over: bool = True
     opened: Event | None = None
     evolved: Event | None = None
-    workdir: str | None = None
     last_number: int = 0
 
     @property
@@ -48,7 +46,6 @@ def fold(events: Iterable[Event]) -> RunState:
     run_first: int | None = None
     run_over = True
     opened = evolved = None
-    workdir = None
     last_number = 0
     for event in events:
         match event.type:
@@ -56,10 +53,8 @@ def fold(events: Iterable[Event]) -> RunState:
                 if run_over:
                     run_first = event["first_cycle"]
                 run_over = False
-                workdir = event.get("workdir")
             case "run_stopped":
                 run_over = event["reason"] in FINISHED
-                workdir = None
             case "cycle_started":
                 opened, evolved = event, None
                 last_number = max(last_number, event["cycle"])
@@ -71,4 +66,4 @@ def fold(events: Iterable[Event]) -> RunState:
             case "rolled_back":
                 opened = evolved = None
                 run_over = True
-    return RunState(tuple(records), run_first, run_over, opened, evolved, workdir, last_number)
+    return RunState(tuple(records), run_first, run_over, opened, evolved, last_number)

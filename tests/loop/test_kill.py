@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -19,10 +17,10 @@ from .support import cli, environment, git, make_workspace, tags
 CYCLES = 3
 
 
-def start(place, kill_at):
+def start(place, kill_at, temporary=None):
     return subprocess.run(
         [sys.executable, "-m", "tests.loop.killed_run", str(place), str(CYCLES), str(kill_at)],
-        env=environment(),
+        env=environment() | ({"TMPDIR": str(temporary)} if temporary else {}),
         capture_output=True,
         text=True,
         check=False,
@@ -58,14 +56,17 @@ def workspace(tmp_path: Path, name: str) -> Path:
 
 
 def check_killed_at(tmp_path, steps, expected):
+    here = tmp_path / "temporary"
+    here.mkdir()
     for number in steps:
         place = workspace(tmp_path, f"killed{number}")
-        killed = start(place, number)
+        killed = start(place, number, here)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
-        again = start(place, 0)
+        again = start(place, 0, here)
         assert again.returncode == 0, f"after a kill at step {number}: {again.stderr}"
         assert outcome(place) == expected, f"after a kill at step {number}"
         git(place, "fsck", "--strict")
+        assert not list(here.glob("agent-evolve-run-*")), f"left over from step {number}"
 
 
 @pytest.fixture(scope="module")
@@ -124,4 +125,3 @@ def test_ctrl_c_stops_with_everything_recorded_and_the_same_command_goes_on(tmp_
     assert batch.read_text().startswith(before)
     assert batch.read_text().count("\n") == 5
     assert "2 cycles" in again.stdout
-    assert not list(Path(tempfile.gettempdir()).glob(f"agent-evolve-run-*{os.getpid()}x"))
