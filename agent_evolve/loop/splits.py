@@ -83,11 +83,16 @@ def _tasks(benchmark: BenchmarkAdapter, split: str) -> list[Task]:
     return tasks
 
 
+def _content(task: Task) -> str:
+    """What is asked, with the files that come with it."""
+    return fingerprint(task.input, *(task.metadata.get(key) for key in ("files", "directory")))
+
+
 def _refuse_overlap(train: Sequence[Task], holdout: Sequence[Task]) -> None:
     ids = {task.id for task in train}
-    inputs = {task.input: task.id for task in train}
+    inputs = {_content(task): task.id for task in train}
     for task in holdout:
-        twin = task.id if task.id in ids else inputs.get(task.input)
+        twin = task.id if task.id in ids else inputs.get(_content(task))
         if twin is not None:
             raise BenchmarkError(
                 f"holdout task {task.id!r} is also train task {twin!r}; "
