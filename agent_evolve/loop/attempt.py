@@ -39,7 +39,7 @@ def attempt(
         raise
     except InvalidScoreError as error:
         return trajectory, Feedback(False, 0.0, error.message), "invalid"
-    except Exception as error:  # noqa: BLE001 - a grader is the user's code; its failure is an outcome
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a grader is the user's code; its failure is an outcome
         detail = f"the grader raised {describe(error)}"
         return trajectory, Feedback(False, 0.0, detail), "invalid"
 
@@ -52,7 +52,7 @@ def _solve(agent: BaseAgent, task: Task, turn: int) -> tuple[Trajectory, Status]
         raise
     except InfrastructureError as error:
         return Trajectory(task.id, error=error.message), "invalid"
-    except Exception as error:  # noqa: BLE001 - an agent is the user's code; its failure is a score
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an agent is the user's code; its failure is a score
         return Trajectory(task.id, error=f"the agent raised {describe(error)}"), "agent_failed"
     if not isinstance(trajectory, Trajectory):
         kind = type(trajectory).__name__

@@ -162,7 +162,7 @@ class CycleRunner:
             self.agent.export_to_fs()
         except STOPS_THE_RUN:
             raise
-        except Exception as error:  # noqa: BLE001 - the user's code; the cycle can go on without it
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code; the cycle can go on without it
             self.progress.say(f"the agent's export_to_fs raised {describe(error)}; left out")
 
     # -- snapshots ---------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class CycleRunner:
                 result = StepResult(False)
         except STOPS_THE_RUN:
             raise
-        except Exception as error:  # noqa: BLE001 - a failing engine fails its cycle, not the run
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a failing engine fails its cycle, not the run
             failure = f"the engine raised {describe(error)}"
         evolved = self._collect(number, before, tree, result, failure)
         self.journal.append(
