@@ -135,7 +135,7 @@ def test_short_files_stay_whole_and_the_longest_is_cut_with_its_place_named(tmp_
 def test_a_small_local_model_gets_a_short_prompt_with_an_example_of_the_form(tmp_path):
     shown = context(make_workspace(tmp_path), [observed(n) for n in range(9)], model="local:tiny")
     assert len(shown.system) + len(shown.prompt) <= 8_000
-    assert "DONE one sentence" in shown.system
+    assert "\nDONE Letters failed" in shown.system
     assert "bash" not in shown.system
 
 

@@ -189,3 +189,16 @@ def test_a_closing_remark_that_names_a_block_is_not_one():
 def test_an_answer_may_say_that_nothing_should_change():
     reply = parse_reply("CHANGES\nDONE all is well")
     assert (reply.operations, reply.problems, reply.summary) == ((), (), "all is well")
+
+
+def test_instructions_repeated_after_done_are_no_blocks():
+    text = (
+        "CHANGES\nMEMORY Days first.\nDONE said it\n\nFILE gives a whole file, new or replaced. EDIT "
+        "changes lines\nEDIT needs a path\nMEMORY adds one lesson. You can change\nDELETE removes it\n"
+    )
+    assert only(text) == (Remember("episodic", {"content": "Days first."}),)
+
+
+def test_a_whole_block_after_done_still_counts():
+    text = f"CHANGES\nDONE first words\nFILE skills/dates/SKILL.md\n```\n{SKILL}```\nDELETE skills/old\n"
+    assert only(text) == (WriteFile("skills/dates/SKILL.md", SKILL), Delete("skills/old"))

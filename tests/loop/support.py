@@ -90,7 +90,12 @@ def make_workspace(
     return place
 
 
-def cli(*arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> Any:
+def cli(
+    *arguments: str,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    timeout: float = 120,
+) -> Any:
     """Run ``agent-evolve`` in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "agent_evolve", *arguments],
@@ -99,7 +104,7 @@ def cli(*arguments: str, cwd: Path | None = None, env: dict[str, str] | None = N
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=timeout,
     )
 
 

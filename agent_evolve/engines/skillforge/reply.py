@@ -141,8 +141,19 @@ class _Reader:
         return self.sections
 
     def _is_prose(self, header: re.Match[str]) -> bool:
-        """A closing remark may say ``Memory: one line added``; that is not a block."""
-        return self.section.done and not header["word"]
+        """A closing remark may say ``Memory: one line added``, or repeat the instructions; after
+        DONE a block counts only where it has all that makes one."""
+        if not self.section.done or header["word"] == "CHANGES":
+            return False
+        following = next((line for line in self.lines[self.at :] if line.strip()), "")
+        match header["word"]:
+            case "FILE":
+                return not _FENCE.match(following)
+            case "EDIT":
+                return not SEARCH.match(following)
+            case "DELETE" | "ACCEPT" | "REJECT":
+                return len(header["rest"].split()) != 1
+        return header["word"] != "DONE"
 
     def _block(self, word: str, rest: str) -> None:
         if word == "CHANGES":

@@ -37,34 +37,40 @@ Read before you edit, check after. When done, stop calling tools and close with 
 sentences: what you changed and why."""
 
 _ANSWER = """\
-You can't run anything. Write all changes in one reply of exactly this form (only the blocks that
-you need):
+You can't run anything. Write all changes in one reply, in blocks of the forms below. This example
+is about another agent; yours has other tasks. Few blocks are best: one rule for each kind of task
+that failed.
 
 CHANGES
-FILE skills/refund-letter/SKILL.md
-```
----
-name: refund-letter
-description: How to write a refund letter. Use it when a customer asks for money back.
----
-1. Name the order number.
-2. Name the amount.
-```
+EDIT prompts/system.md
+<<<<<<< SEARCH
+=======
+- Refund letters: first the order number, then the amount with two decimals, as in "A-17, 20.00".
+>>>>>>> REPLACE
 EDIT prompts/system.md
 <<<<<<< SEARCH
 Be friendly.
 =======
 Be friendly and short.
 >>>>>>> REPLACE
+FILE skills/complaint-letter/SKILL.md
+```
+---
+name: complaint-letter
+description: How to answer a complaint. Use it when a customer complains.
+---
+1. Say sorry once.
+2. Name the date by which it will be mended.
+```
 MEMORY Refunds are paid within 14 days.
 DELETE skills/old-skill
 ACCEPT draft-name
 REJECT draft-name
-DONE one sentence: what you changed and why
+DONE Letters failed as they lacked the order number; the prompt now asks for it.
 
-FILE gives a whole file, new or replaced. EDIT changes lines that occur once in the file, copied
-exactly; an empty SEARCH adds at the end. MEMORY adds one lesson. This example only shows the form:
-write about the agent's own tasks. You can change files below: {layers}."""
+In an EDIT, SEARCH holds lines that occur once in the file, copied exactly; an empty SEARCH adds at
+the end. A FILE block gives a whole file, new or replaced. MEMORY adds one lesson. What you can
+change lies below {layers}. After DONE write nothing."""
 
 _LIMITS = "At most {max_skills} skills; a SKILL.md has at most {max_skill_chars} characters."
 
