@@ -192,13 +192,21 @@ def test_an_answer_may_say_that_nothing_should_change():
 
 
 def test_instructions_repeated_after_done_are_no_blocks():
-    text = (
-        "CHANGES\nMEMORY Days first.\nDONE said it\n\nFILE gives a whole file, new or replaced. EDIT "
-        "changes lines\nEDIT needs a path\nMEMORY adds one lesson. You can change\nDELETE removes it\n"
-    )
+    text = """CHANGES
+MEMORY Days first.
+DONE said it
+
+FILE gives a whole file, new or replaced. EDIT changes lines
+EDIT needs a path
+MEMORY adds one lesson. You can change
+DELETE removes it
+"""
     assert only(text) == (Remember("episodic", {"content": "Days first."}),)
 
 
 def test_a_whole_block_after_done_still_counts():
-    text = f"CHANGES\nDONE first words\nFILE skills/dates/SKILL.md\n```\n{SKILL}```\nDELETE skills/old\n"
-    assert only(text) == (WriteFile("skills/dates/SKILL.md", SKILL), Delete("skills/old"))
+    block = f"FILE skills/dates/SKILL.md\n```\n{SKILL}```\nDELETE skills/old\n"
+    assert only(f"CHANGES\nDONE first words\n{block}") == (
+        WriteFile("skills/dates/SKILL.md", SKILL),
+        Delete("skills/old"),
+    )
