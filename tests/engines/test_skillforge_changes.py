@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_evolve.engines.skillforge.changes import Entry, compare, scan
+from agent_evolve.engines.skillforge.changes import compare
 from agent_evolve.engines.skillforge.passages import replace_passage
 from agent_evolve.engines.skillforge.rules import Rules, problems
+from agent_evolve.engines.skillforge.tree import SPECIAL, Entry, scan
+from agent_evolve.workspace.links import FILE, LINK
 
 from .skillforge_support import DATES, TOTALS
 
@@ -75,33 +77,36 @@ def test_scanning_follows_no_link_and_opens_no_pipe(tmp_path):
     (tmp_path / "skills/locked/file.md").write_text("y")
     (tmp_path / "skills/locked").chmod(0)
     entries = scan(tmp_path, ["skills", "absent"])
-    assert {name: entry.kind for name, entry in entries.items()} == {
-        "skills/link": "link",
-        "skills/locked/file.md": "file",
-        "skills/pipe": "special",
-        "skills/real.md": "file",
+    assert {name: entry.mode for name, entry in entries.items()} == {
+        "skills/link": LINK,
+        "skills/locked/file.md": FILE,
+        "skills/pipe": SPECIAL,
+        "skills/real.md": FILE,
     }
 
 
 @pytest.mark.parametrize(
     ("path", "text", "problem"),
     [
-        ("skills/totals/SKILL.md", "Just text.\n", "must start with frontmatter"),
+        ("skills/totals/SKILL.md", "Just text.\n", "no frontmatter; a SKILL.md starts with"),
         ("skills/totals/SKILL.md", TOTALS.replace("name: totals", "name: sums"), "name: totals"),
         ("skills/totals/SKILL.md", "---\nname: totals\n---\nx\n", "no description"),
         ("skills/totals/SKILL.md", "---\nname: totals\ndescription: a: b\n---\nx\n", "quotes"),
         ("skills/totals/SKILL.md", "---\nname: totals\ndescription: d\n---\n", "no text"),
         ("skills/totals/SKILL.md", TOTALS + "x" * 9_000, "at most 5,000"),
         ("skills/Totals Up/SKILL.md", TOTALS, "lower-case letters"),
-        ("skills/totals/notes.md", "x\n", "a skill needs a SKILL.md"),
+        ("skills/totals/notes.md", "x\n", "a new skill without a SKILL.md"),
         ("skills/totals.md", "x\n", "a skill is a directory"),
         ("memory/rules.jsonl", '{"a": 1}\n{"b": \n', "line 2 is not a JSON object"),
         ("memory/rules.jsonl", "[1]\n", "line 1 is not a JSON object"),
         ("tools/add.py", "def f(:\n", "it is not Python"),
         ("prompts/system.md", "", "the system prompt is gone"),
         ("prompts/system.md", None, "the system prompt is gone"),
-        ("skills/locked/SKILL.md", TOTALS.replace("totals", "locked"), "it is locked"),
-        ("other/x.md", "x\n", "only files below"),
+        ("skills/locked/SKILL.md", TOTALS.replace("totals", "locked"), "is locked by"),
+        ("memory/.env", "KEY=1\n", "kept for keys and passwords"),
+        ("memory/a\\b", "x\n", "path separator"),
+        ("memory/big.txt", "x" * (1024**2 + 1), "at most 1,048,576 are allowed"),
+        ("other/x.md", "x\n", "outside of the layers"),
     ],
 )
 def test_a_tree_that_can_not_be_used_is_told_with_its_file(path, text, problem):
@@ -128,8 +133,8 @@ def test_the_library_may_not_grow_past_its_limit_but_may_stay_above_it():
 
 
 def test_links_and_growth_are_refused():
-    link = {**of(), "skills/dates/x": Entry("link", "d", 4, data=b"/etc")}
-    assert any("write a plain file" in line for line in found(link))
+    link = {**of(), "skills/dates/x": Entry(LINK, b"/etc")}
+    assert any("a link that leads to" in line for line in found(link))
     big = of(**{"memory/big.txt": "x" * 2_000})
     assert any("at most 1,000" in line for line in found(big, max_growth_bytes=1_000))
 

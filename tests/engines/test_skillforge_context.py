@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from agent_evolve import SkillForge
 from agent_evolve.engines.skillforge.budget import allocate, clip
-from agent_evolve.engines.skillforge.changes import scan
 from agent_evolve.engines.skillforge.context import Past, build_context
 from agent_evolve.engines.skillforge.fence import Fence
 from agent_evolve.engines.skillforge.observed import choose, pattern_of, rank
 from agent_evolve.engines.skillforge.options import Options
+from agent_evolve.engines.skillforge.tree import scan
 from agent_evolve.errors import ConfigurationError, UnknownNameError
 from agent_evolve.types import CycleRecord, Feedback, Observation, Task, Trajectory
 

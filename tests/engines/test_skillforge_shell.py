@@ -200,7 +200,7 @@ def test_files_that_can_not_be_used_are_mended_when_the_model_is_told(tmp_path, 
         "mended",
     )
     told = model.requests[2].messages[-1].content
-    for text in ("must start with frontmatter", "it is locked", "write a plain file"):
+    for text in ("no frontmatter; a SKILL.md starts with", "is locked by", "a link that leads to"):
         assert text in told
     assert result.summary == "mended"
     assert result.metadata["skills"] == {"added": ["totals"], "modified": [], "deleted": []}
@@ -208,7 +208,7 @@ def test_files_that_can_not_be_used_are_mended_when_the_model_is_told(tmp_path, 
 
 
 def test_files_that_stay_unusable_fail_the_step(tmp_path, run):
-    with pytest.raises(ModelError, match=r"skills/x: a skill needs a SKILL\.md"):
+    with pytest.raises(ModelError, match=r"skills/x: is a new skill without a SKILL\.md"):
         run(
             make_workspace(tmp_path),
             bash("mkdir skills/x; echo x > skills/x/notes.md"),
@@ -261,7 +261,7 @@ def test_a_broken_or_unknown_call_is_told_to_the_model(tmp_path, run):
     told = outputs(model)
     assert "not a JSON object" in told[0]
     assert "no tool 'python'" in told[1]
-    assert "manifest.yaml" in told[2]
+    assert "prompts\nskills\n" in told[2]
 
 
 def test_output_of_commands_is_data_too(tmp_path, run):

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import ModelError
-from ...llm import Completion, Message, Model, Request
+from ...llm import Message, Model, Request
 from ...workspace import names
 from ...workspace.atomic import write_bytes
 from . import wording
-from .changes import Tree, compare
+from .changes import compare
 from .context import Context
 from .options import Settings
-from .outcome import Outcome
+from .outcome import Outcome, asked_again
 from .reply import Reply, parse_reply
 from .rules import Rules
 from .staging import Staged, stage
+from .tree import Tree
 
 ATTEMPTS = 2
 """Calls of the model: the reply, and one correction of a reply that can't be used."""
@@ -29,12 +30,12 @@ def edit_by_answer(
     Raises ``ModelError`` when neither the reply nor its correction can be used, and what the model
     raises.
     """
-    messages = [Message("user", context.prompt)]
+    messages: tuple[Message, ...] = (Message("user", context.prompt),)
     told: tuple[str, ...] = ()
     for attempt in range(1, ATTEMPTS + 1):
         completion = model.complete(
             Request(
-                messages=tuple(messages),
+                messages=messages,
                 system=context.system,
                 temperature=settings.temperature,
                 max_tokens=settings.max_tokens,
@@ -49,7 +50,7 @@ def edit_by_answer(
             counts = {"turns": attempt, "operations": len(reply.operations), "repaired": told}
             return Outcome(staged.after, reply.summary, counts=counts)
         told = staged.problems
-        messages = _with_correction(messages, completion, told)
+        messages = asked_again((*messages, completion.as_message()), wording.repair_answer(told))
     raise ModelError(
         f"{model.name} gave no usable changes in {ATTEMPTS} replies: " + "; ".join(told[:5]),
         fix="use a stronger model for the engine (--evolver-model), a smaller context_chars, "
@@ -63,16 +64,6 @@ def _staged(reply: Reply, tree: Tree, rules: Rules, context: Context) -> Staged:
     return stage(reply.operations, tree, rules, whole=context.whole)
 
 
-def _with_correction(
-    messages: list[Message], completion: Completion, problems: tuple[str, ...]
-) -> list[Message]:
-    word = wording.repair_answer(problems)
-    if completion.text.strip():
-        return [*messages, completion.as_message(), Message("user", word)]
-    # No provider takes an empty assistant turn back.
-    return [Message("user", f"{messages[0].content}\n\n{word}")]
-
-
 def write_tree(root: Path, before: Tree, after: Tree) -> None:
     """Make the files under ``root``, which are as ``before`` says, as ``after`` says."""
     changes = compare(before, after)
@@ -81,10 +72,7 @@ def write_tree(root: Path, before: Tree, after: Tree) -> None:
         target.unlink()
         _remove_empty(target.parent, root)
     for path in (*changes.added, *changes.modified):
-        data = after[path].data
-        if data is None:
-            raise AssertionError(f"{path} was changed without its content")
-        write_bytes(names.inside(root, root / path), data)
+        write_bytes(names.inside(root, root / path), after[path].data)
 
 
 def _remove_empty(folder: Path, root: Path) -> None:

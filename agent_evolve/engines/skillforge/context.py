@@ -9,10 +9,10 @@ from functools import partial
 from ...types import CycleRecord, Observation
 from . import wording
 from .budget import Piece, Section, allocate
-from .changes import PROMPT, Tree, draft_of
 from .fence import Fence
 from .observed import Case, brief, choose, patterns, rank, tally
 from .options import Settings
+from .tree import PROMPT, Tree, draft_of, skill_names
 
 OBSERVATION_CHARS = 4_000
 """Characters of one observation in the prompt when there is room for all."""
@@ -81,6 +81,8 @@ def build_context(
         layers=layers,
         max_skills=settings.options.max_skills,
         max_skill_chars=settings.options.max_skill_chars,
+        has_skills=bool(skill_names(tree)),
+        has_drafts=any(draft_of(path) for path in tree),
     )
     head = _head(cases, tree, locked)
     closing = "\n" + wording.CLOSING[settings.edit_mode]
@@ -200,8 +202,6 @@ def _files(tree: Tree, paths: Sequence[str]) -> list[Piece]:
 
 def _text(tree: Tree, path: str) -> str:
     entry = tree[path]
-    if entry.kind != "file":
-        return f"({entry.kind})"
-    if entry.data is None or b"\0" in entry.data:
-        return f"({entry.size} bytes, not text)"
+    if not entry.is_file or b"\0" in entry.data:
+        return f"({len(entry.data)} bytes, not text)" if entry.is_file else "(a link)"
     return entry.data.decode("utf-8", "replace").replace("\r\n", "\n")

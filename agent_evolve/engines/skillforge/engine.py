@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from ...types import Observation, StepResult
 from ..base import EvolutionEngine, History, Trial
 from .answer import edit_by_answer
-from .changes import Changes, Tree, compare, draft_of, scan
+from .changes import Changes, compare
 from .context import Context, Past, build_context
 from .observed import group_of
 from .options import Options, Settings
 from .outcome import Outcome
 from .rules import Rules
 from .shell import edit_in_shell
+from .tree import Tree, draft_of, scan
 
 if TYPE_CHECKING:
     from ...workspace import AgentWorkspace
@@ -87,7 +88,9 @@ class SkillForge(EvolutionEngine):
             return edit_by_answer(model, context, before, workspace.root, rules, settings)
         sandbox = self.runtime.require_sandbox("the engine skillforge with edit_mode: shell")
         layers = workspace.manifest.layers
-        return edit_in_shell(model, sandbox, context, workspace.root, layers, rules, settings)
+        return edit_in_shell(
+            model, sandbox, context, before, workspace.root, layers, rules, settings
+        )
 
     def _rules(self, layers: tuple[str, ...], locked: tuple[str, ...]) -> Rules:
         return Rules(

@@ -38,10 +38,7 @@ def mend_skill(name: str, text: str, old: str | None) -> str:
 def keep_form(text: str, old: bytes | None) -> bytes:
     """A file's new text as bytes. Lines that did not change keep theirs; new ones get the line ends
     of the file, and a byte order mark stays."""
-    data = text.encode("utf-8", "replace")
-    if old is None:
-        return data
-    return line_merge.merge(old, data.decode("utf-8"))
+    return line_merge.encode(text) if old is None else line_merge.merge(old, text)
 
 
 def _description(name: str, text: str) -> str:

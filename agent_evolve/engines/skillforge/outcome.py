@@ -1,12 +1,13 @@
-"""How an edit ended, whichever way it was made."""
+"""How an edit ended, and how a model is asked again, whichever way it edits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .changes import Tree
+from ...llm import Message
+from .tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +19,15 @@ class Outcome:
     words: str
     ended: str = ""
     counts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def asked_again(messages: Sequence[Message], word: str) -> tuple[Message, ...]:
+    """A conversation that ends with the model's turn, and ``word`` as what is said to it now.
+
+    No provider takes back an empty turn, nor one whose tool calls were never answered: such a turn
+    is left out, and the word is added to what was said before it.
+    """
+    *earlier, before, last = messages
+    if last.content.strip() and not last.tool_calls:
+        return (*earlier, before, last, Message("user", word))
+    return (*earlier, replace(before, content=f"{before.content}\n\n{word}".strip()))

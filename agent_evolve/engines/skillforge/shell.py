@@ -1,10 +1,15 @@
-"""Editing with a bash tool, in the sandbox."""
+"""Editing with a bash tool, in the sandbox.
+
+The model sees the workspace's layers, the observations and a copy of the layers as they were, and
+nothing else of the workspace: not the manifest, which names the grader, and not the history.
+"""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +19,14 @@ from ...execution import CommandResult, Sandbox
 from ...llm import BoundTool, Message, Model, Request, Tool, ToolLoopResult, run_tools
 from . import wording
 from .budget import clip
-from .changes import compare, measure, scan
+from .changes import compare
 from .context import Context
 from .fence import Fence
 from .observed import Case, patterns, tally, whole
 from .options import Settings
-from .outcome import Outcome
+from .outcome import Outcome, asked_again
 from .rules import Rules, problems
+from .tree import Tree, measure, scan
 
 REPAIR_TURNS = 6
 """Further calls of the model when the files it left can't be used."""
@@ -43,8 +49,9 @@ def edit_in_shell(
     model: Model,
     sandbox: Sandbox,
     context: Context,
+    before: Tree,
     root: Path,
-    all_layers: tuple[str, ...],
+    all_layers: Sequence[str],
     rules: Rules,
     settings: Settings,
 ) -> Outcome:
@@ -54,26 +61,18 @@ def edit_in_shell(
     they grow past their limit; ``UnsafePathError`` for a layer that is a link; and what the model
     or the sandbox raises.
     """
-    before = scan(root, all_layers)
-    made = _make_layers(root, rules.layers)
-    _layer_folders(root, rules.layers)
-    try:
-        with tempfile.TemporaryDirectory(prefix="skillforge-") as folder:
-            places = {name: Path(folder) / name.lower() for name in ("OBSERVATIONS", "ORIGINAL")}
-            write_observations(places["OBSERVATIONS"], context.cases)
-            _copy(root, rules.layers, places["ORIGINAL"])
-            shell = _Shell(sandbox, root, places, context.fence, rules, settings)
-            shell.grown_from = sum(entry.size for entry in before.values())
-            result = _run(model, context, [Message("user", context.prompt)], shell, settings)
-            found = problems(compare(before, scan(root, all_layers)), rules)
-            first = result
-            if found and result.stop != "refusal":
-                word = Message("user", wording.repair_in_shell(found))
-                result = _run(
-                    model, context, [*result.messages, word], shell, settings, REPAIR_TURNS
-                )
-    finally:
-        _remove_layers(made)
+    turns = settings.options.max_turns
+    with _every_layer(root, rules.layers), tempfile.TemporaryDirectory() as folder:
+        shell = _Shell(sandbox, root, Path(folder), all_layers, context.fence, rules, settings)
+        write_observations(shell.observations, context.cases)
+        for layer in rules.layers:
+            shutil.copytree(root / layer, shell.original / layer, symlinks=True)
+        shell.grown_from = measure(root, rules.layers)[1]
+        first = result = _run(model, context, [Message("user", context.prompt)], shell, turns)
+        told = problems(compare(before, scan(root, all_layers)), rules)
+        if told and first.stop != "refusal":
+            messages = asked_again(first.messages, wording.repair_in_shell(told))
+            result = _run(model, context, messages, shell, REPAIR_TURNS)
     after = scan(root, all_layers)
     left = problems(compare(before, after), rules)
     if left:
@@ -82,9 +81,9 @@ def edit_in_shell(
             fix="the next cycle starts from the files as they were; see the trace of this one",
         )
     counts = {
-        "turns": result.turns if result is first else first.turns + result.turns,
+        "turns": result.turns + (first.turns if result is not first else 0),
         "commands": shell.commands,
-        "repaired": found,
+        "repaired": told,
     }
     return Outcome(after, result.text or first.text, _ended(first, settings), counts)
 
@@ -107,21 +106,34 @@ class _Shell:
 
     sandbox: Sandbox
     root: Path
-    places: Mapping[str, Path]
+    folder: Path
+    all_layers: Sequence[str]
     fence: Fence
     rules: Rules
     settings: Settings
     commands: int = 0
     grown_from: int = 0
 
+    @property
+    def observations(self) -> Path:
+        return self.folder / "observations"
+
+    @property
+    def original(self) -> Path:
+        return self.folder / "original"
+
     def run(self, arguments: Mapping[str, Any]) -> str:
-        writable = _layer_folders(self.root, self.rules.layers)
+        writable = _plain(self.root, self.rules.layers)
+        shown = [self.root / layer for layer in self.all_layers]
+        readable = [path for path in shown if path.is_dir() and not path.is_symlink()]
+        command = str(arguments["command"]).replace("\0", "")
         self.commands += 1
         result = self.sandbox.run(
-            str(arguments["command"]).replace("\0", ""),
-            cwd=self.root,
+            # It starts in the workspace, of which only the layers are there.
+            f"cd ..\n{command}",
+            cwd=writable[0],
             writable=writable,
-            readable=[self.root, *self.places.values()],
+            readable=[*readable, self.observations, self.original],
             env={name: str(path) for name, path in self._named().items()},
             limits=self.settings.limits,
         )
@@ -142,7 +154,11 @@ class _Shell:
         return f"{end}\n{self.fence.wrap(output, 'output')}" if output else f"{end}, no output"
 
     def _named(self) -> dict[str, Path]:
-        return {**self.places, "WORKSPACE": self.root}
+        return {
+            "OBSERVATIONS": self.observations,
+            "ORIGINAL": self.original,
+            "WORKSPACE": self.root,
+        }
 
     def _check_growth(self) -> None:
         files, size = measure(self.root, self.rules.layers)
@@ -156,42 +172,50 @@ class _Shell:
 
 
 def _run(
-    model: Model,
-    context: Context,
-    messages: Sequence[Message],
-    shell: _Shell,
-    settings: Settings,
-    max_turns: int | None = None,
+    model: Model, context: Context, messages: Sequence[Message], shell: _Shell, turns: int
 ) -> ToolLoopResult:
+    settings = shell.settings
     request = Request(
         messages=tuple(messages),
         system=context.system,
         temperature=settings.temperature,
         max_tokens=settings.max_tokens,
     )
-    return run_tools(
-        model,
-        request,
-        [BoundTool(BASH, shell.run)],
-        max_turns=max_turns or settings.options.max_turns,
-        max_output=settings.options.command_output_chars + 1_000,
-    )
+    # Output is clipped by the shell already, fence and all; the loop must not cut the fence.
+    most = settings.options.command_output_chars + 1_000
+    return run_tools(model, request, [BoundTool(BASH, shell.run)], max_turns=turns, max_output=most)
 
 
 def _ended(result: ToolLoopResult, settings: Settings) -> str:
-    if result.stop == "end":
-        limit = settings.options.max_turns
-        reached = result.turns == limit and bool(result.steps)
-        return f"it reached the limit of {limit} turns" if reached else ""
+    limit = settings.options.max_turns
+    if result.stop == "end" and not (result.turns == limit and result.steps):
+        return ""
     return {
-        "max_turns": f"it reached the limit of {settings.options.max_turns} turns",
+        "end": f"it reached the limit of {limit} turns",
+        "max_turns": f"it reached the limit of {limit} turns",
         "max_tokens": f"its answer was cut at {settings.max_tokens} tokens",
         "refusal": "the model refused",
         "repetition": "it repeated one command",
     }.get(result.stop, f"it ended early ({result.stop})")
 
 
-def _layer_folders(root: Path, layers: tuple[str, ...]) -> list[Path]:
+@contextmanager
+def _every_layer(root: Path, layers: Sequence[str]) -> Iterator[None]:
+    """Makes the layers that are missing, so that they can be written; removes them if empty."""
+    made = [root / layer for layer in layers if not (root / layer).is_symlink()]
+    made = [folder for folder in made if not folder.exists()]
+    for folder in made:
+        folder.mkdir()
+    _plain(root, layers)
+    try:
+        yield
+    finally:
+        for folder in made:
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def _plain(root: Path, layers: Sequence[str]) -> list[Path]:
     """The folders that may be written. A link would open what it points to, so none may be one."""
     folders = [root / layer for layer in layers]
     for folder in folders:
@@ -201,25 +225,3 @@ def _layer_folders(root: Path, layers: tuple[str, ...]) -> list[Path]:
                 fix=f"replace {folder.name} by a copy of what it points to",
             )
     return folders
-
-
-def _copy(root: Path, layers: tuple[str, ...], to: Path) -> None:
-    """The layers as they were, for comparing and for putting back what was spoilt."""
-    for layer in layers:
-        shutil.copytree(root / layer, to / layer, symlinks=True)
-
-
-def _make_layers(root: Path, layers: tuple[str, ...]) -> list[Path]:
-    made = []
-    for layer in layers:
-        folder = root / layer
-        if not folder.exists() and not folder.is_symlink():
-            folder.mkdir()
-            made.append(folder)
-    return made
-
-
-def _remove_layers(made: list[Path]) -> None:
-    for folder in made:
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()

@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ...errors import nearest
 from ...workspace import names
-from .changes import DRAFTS, PROMPT, Entry, Tree, compare, draft_of, skill_names
+from ...workspace.links import LINK
+from .changes import compare
 from .mending import keep_form, mend_skill
 from .operations import Decide, Delete, EditFile, Operation, Remember, WriteFile
 from .passages import replace_passage
-from .rules import Rules, locked_by, problems
+from .rules import Rules, problems
+from .tree import DRAFTS, PROMPT, Entry, Tree, draft_of, skill_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,15 @@ def stage(
 ) -> Staged:
     """Apply a reply to ``tree``. ``whole``: files that the model saw with nothing left out; only
     these may be replaced as a whole."""
-    stage_ = _Stage(dict(tree), tree, rules, whole)
+    files = _Files(dict(tree), tree, rules.layers, whole)
+    refused: list[str] = []
     for operation in operations:
         try:
-            stage_.apply(operation)
-        except _Refused as refused:
-            stage_.problems.append(str(refused))
-    if stage_.problems:
-        return Staged(tree, tuple(dict.fromkeys(stage_.problems)))
-    found = problems(compare(tree, stage_.after), rules)
-    return Staged(tree if found else stage_.after, found)
+            files.apply(operation)
+        except _Refused as reason:
+            refused.append(str(reason))
+    found = tuple(dict.fromkeys(refused)) or problems(compare(tree, files.after), rules)
+    return Staged(tree if found else files.after, found)
 
 
 class _Refused(Exception):
@@ -51,12 +52,11 @@ class _Refused(Exception):
 
 
 @dataclass(slots=True)
-class _Stage:
+class _Files:
     after: dict[str, Entry]
     before: Tree
-    rules: Rules
+    layers: tuple[str, ...]
     whole: frozenset[str]
-    problems: list[str] = field(default_factory=list)
 
     def apply(self, operation: Operation) -> None:
         match operation:
@@ -84,7 +84,7 @@ class _Stage:
         if path.endswith("/SKILL.md"):
             text = mend_skill(path.split("/")[1], text, old.text() if old else None)
         data = keep_form(text, old.data if old else None)
-        self.after[path] = Entry.of(data, executable=old.executable if old else False)
+        self.after[path] = Entry.of(data, like=old)
 
     def _edit(self, path: str, passages: Sequence[tuple[str, str]]) -> None:
         entry = self.after.get(path)
@@ -102,7 +102,7 @@ class _Stage:
                 of = f" (block {number})" if len(passages) > 1 else ""
                 raise _Refused(f"EDIT {path}{of}: {result.problem}")
             text = result.text
-        self.after[path] = Entry.of(text.encode("utf-8"), executable=entry.executable)
+        self.after[path] = Entry.of(text.encode("utf-8", "replace"), like=entry)
 
     def _delete(self, path: str) -> None:
         path = self._place(path, "DELETE")
@@ -153,26 +153,25 @@ class _Stage:
         del self.after[path]
 
     def _place(self, path: str, word: str) -> str:
-        """The checked path that is meant: relative, inside an evolvable layer, not locked."""
+        """The checked path that is meant: relative, and inside an evolvable layer."""
         parts = path.rstrip("/").split("/")
         for part in parts:
             broken = names.unportable(part, 128)
             if broken:
                 raise _Refused(f"{word} {path[:120]!r}: {part[:60]!r} can't be used: {broken}")
-        if parts[0] not in self.rules.layers or len(parts) < 2:
-            places = ", ".join(f"{layer}/" for layer in self.rules.layers)
+        if parts[0] not in self.layers or len(parts) < 2:
+            places = ", ".join(f"{layer}/" for layer in self.layers)
             raise _Refused(
                 f"{word} {path[:120]}: the path must start with one of {places}{self._guess(path)}"
             )
         if parts[0] == "skills" and len(parts) == 2:
             parts = [parts[0], parts[1].removesuffix(".md"), "SKILL.md"]
         path = "/".join(parts)
-        if lock := locked_by(path, self.rules.locked):
-            raise _Refused(f"{word} {path}: it is locked ({lock})")
         for end in range(1, len(parts) + 1):
             entry = self.after.get("/".join(parts[:end]))
-            if entry and (entry.kind != "file" or end < len(parts)):
-                raise _Refused(f"{word} {path}: a {entry.kind} is in the way")
+            if entry and not (entry.is_file and end == len(parts)):
+                kind = "file" if entry.is_file else "link" if entry.mode == LINK else "pipe"
+                raise _Refused(f"{word} {path}: a {kind} is in the way")
         return path
 
     def _guess(self, path: str) -> str:

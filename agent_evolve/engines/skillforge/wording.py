@@ -37,22 +37,24 @@ Read before you edit, check after. When done, stop calling tools and close with 
 sentences: what you changed and why."""
 
 _ANSWER = """\
-You can't run anything. Write all changes in one reply, in blocks of the forms below. This example
+You can't run anything. Write all changes in one reply, in blocks of the forms below. The example
 is about another agent; yours has other tasks. Few blocks are best: one rule for each kind of task
-that failed.
+that failed. Don't copy a block of the example.
 
 CHANGES
+{blocks}
+DONE Letters failed as they lacked the order number; the prompt now asks for it.
+
+{explained} What you can change lies below {layers}. After DONE write nothing."""
+
+_BLOCKS = {
+    "prompts": """\
 EDIT prompts/system.md
 <<<<<<< SEARCH
 =======
 - Refund letters: first the order number, then the amount with two decimals, as in "A-17, 20.00".
->>>>>>> REPLACE
-EDIT prompts/system.md
-<<<<<<< SEARCH
-Be friendly.
-=======
-Be friendly and short.
->>>>>>> REPLACE
+>>>>>>> REPLACE""",
+    "skills": """\
 FILE skills/complaint-letter/SKILL.md
 ```
 ---
@@ -61,31 +63,54 @@ description: How to answer a complaint. Use it when a customer complains.
 ---
 1. Say sorry once.
 2. Name the date by which it will be mended.
-```
-MEMORY Refunds are paid within 14 days.
-DELETE skills/old-skill
-ACCEPT draft-name
-REJECT draft-name
-DONE Letters failed as they lacked the order number; the prompt now asks for it.
-
-In an EDIT, SEARCH holds lines that occur once in the file, copied exactly; an empty SEARCH adds at
-the end. A FILE block gives a whole file, new or replaced. MEMORY adds one lesson. What you can
-change lies below {layers}. After DONE write nothing."""
+```""",
+    "memory": "MEMORY Refunds are paid within 14 days.",
+    "delete": "DELETE skills/old-skill",
+    "drafts": "ACCEPT draft-name\nREJECT draft-name",
+}
+_EXPLAINED = {
+    "prompts": "An EDIT with an empty SEARCH adds lines at the end of a file; else SEARCH holds "
+    "lines that occur once in the file, copied exactly, and REPLACE what comes in their place.",
+    "skills": "A FILE block gives a whole file, new or replaced.",
+    "memory": "MEMORY adds one lesson.",
+    "delete": "DELETE removes a skill.",
+    "drafts": "ACCEPT makes a draft a skill, REJECT removes it.",
+}
 
 _LIMITS = "At most {max_skills} skills; a SKILL.md has at most {max_skill_chars} characters."
 
 
 def system_prompt(
-    *, mode: str, tag: str, layers: tuple[str, ...], max_skills: int, max_skill_chars: int
+    *,
+    mode: str,
+    tag: str,
+    layers: tuple[str, ...],
+    max_skills: int,
+    max_skill_chars: int,
+    has_skills: bool = True,
+    has_drafts: bool = True,
 ) -> str:
-    """The standing instructions for one step."""
+    """The standing instructions for one step. Blocks that can't apply are not shown: small models
+    use whatever they see."""
     places = ", ".join(f"{layer}/" for layer in layers)
+    if mode == "shell":
+        how = _SHELL.format(layers=places)
+    else:
+        skills = "skills" in layers
+        shown: list[str] = [name for name in ("prompts", "skills", "memory") if name in layers]
+        shown += ["delete"] if skills and has_skills else []
+        shown += ["drafts"] if skills and has_drafts else []
+        how = _ANSWER.format(
+            blocks="\n".join(_BLOCKS[name] for name in shown),
+            explained=" ".join(_EXPLAINED[name] for name in shown),
+            layers=places,
+        )
     parts = [
         _ROLE,
         _DATA_RULE.format(tag=tag),
         _HOW_TO_CHANGE,
         _LIMITS.format(max_skills=max_skills, max_skill_chars=f"{max_skill_chars:,}"),
-        (_SHELL if mode == "shell" else _ANSWER).format(layers=places),
+        how,
     ]
     return "\n\n".join(parts)
 
