@@ -16,7 +16,7 @@ from .benchmarks.base import BenchmarkAdapter
 from .config import EvolveConfig
 from .engines.base import EvolutionEngine
 from .entrypoint import load_object
-from .errors import ConfigurationError
+from .errors import AgentEvolveError, ConfigurationError
 from .execution import Sandbox, find_sandbox
 from .journal import Journal
 from .llm import Budget, Ledger, Model, resolve_model
@@ -77,6 +77,7 @@ class Evolver:
         self.manifest = Manifest.load(self.root)
         self.config = _config(config, self.manifest)
         self._make_agent = _agent_maker(agent, self.manifest, self.root)
+        self._needs_of_agent = self._make_agent.loaded(self.root)
         self.benchmark = make_benchmark(benchmark, self.manifest, self.root)
         self.engine = make_engine(engine, self.manifest, self.root)
         self.config.evolvable(self.manifest.evolvable_layers)
@@ -160,7 +161,7 @@ class Evolver:
                 repository.close()
 
     def _sandbox(self) -> Sandbox | None:
-        parts = (self._make_agent.cls, self.engine, self.benchmark)
+        parts = (self._needs_of_agent, self.engine, self.benchmark)
         if any(getattr(part, "needs_sandbox", False) for part in parts):
             return find_sandbox(unsafe=self.config.unsafe_no_sandbox)
         return None
@@ -184,6 +185,22 @@ class _AgentMaker:
     def __call__(self, place: Path) -> BaseAgent:
         return self.given.at(place) if self.given is not None else self.cls(place)
 
+    def loaded(self, root: Path) -> BaseAgent:
+        """The agent as it is in the user's workspace, to ask what it needs. Whatever its class
+        raises there is told before anything is spent."""
+        if self.given is not None:
+            return self.given
+        try:
+            return self.cls(root)
+        except AgentEvolveError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ConfigurationError(
+                f"the agent {self.cls.__name__} can't be loaded from {root}: "
+                f"{type(error).__name__}: {error}",
+                fix=f"correct {self.cls.__module__}",
+            ) from error
+
 
 @dataclass(frozen=True, slots=True)
 class _Models:
@@ -200,15 +217,15 @@ class _Models:
         evolver_model: str | Model | None,
     ) -> _Models:
         """Resolve the model of each role, building none that no part needs."""
-        config, maker = evolver.config, evolver._make_agent
+        config, needs_model = evolver.config, evolver._needs_of_agent.needs_model
         named = model or evolver.manifest.model
         if named is None and isinstance(agent, BaseAgent):
             named = agent.runtime.model
         engine_named = evolver_model or (
             config.evolver_model if "evolver_model" in config.model_fields_set else named
         )
-        agent_model = _resolved(named) if named and (maker.cls.needs_model or model) else None
-        if maker.cls.needs_model and agent_model is None:
+        agent_model = _resolved(named) if named and (needs_model or model) else None
+        if needs_model and agent_model is None:
             Runtime().require_model(f"agent type {evolver.manifest.agent_type!r}")
         engine_model = None
         if evolver.engine.needs_model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +9,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from ..errors import InfrastructureError
 from ..execution import CommandResult, Limits
 from ..execution.written import read_written
 from ..llm import Tool
@@ -19,6 +17,7 @@ from ..types import Task
 from ..workspace.names import inside
 from .chat import ChatAgent
 from .settings import BashSettings, ChatSettings
+from .task_files import lay_out
 
 ANSWER = "answer.txt"
 
@@ -117,26 +116,6 @@ class BashAgent(ChatAgent):
 
     def _output_chars(self) -> int:
         return max(cast(BashSettings, self.settings).output_chars, self.settings.skill_chars)
-
-
-def lay_out(task: Task, place: Path) -> None:
-    """Copy a task's files into ``place``.
-
-    Raises ``InfrastructureError`` when they can't be had: that says nothing about the agent.
-    """
-    try:
-        if task.metadata.get("directory"):
-            source = Path(str(task.metadata["directory"]))
-            shutil.copytree(source, place, dirs_exist_ok=True, symlinks=True)
-        for name, text in dict(task.metadata.get("files") or {}).items():
-            path = place / name
-            inside(place, path)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(str(text), encoding="utf-8")
-    except OSError as error:
-        raise InfrastructureError(
-            f"the files of task {task.id!r} can't be laid out: {error}"
-        ) from error
 
 
 def in_words(result: CommandResult) -> str:

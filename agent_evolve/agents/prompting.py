@@ -57,7 +57,8 @@ def memory_section(memories: Memories, limit: int, category: str | None = None) 
     Entries with ``input`` and ``answer`` become worked examples; those with ``rule``, ``lesson`` or
     ``content`` become one bullet each. Others are shown as JSON. Age is counted in lines from
     the end of each category; within a section the order is that of the files. The same text twice
-    is shown once. With a ``category``, examples of other categories are left out.
+    is shown once, and one that is too long leaves its room to older ones. With a ``category``,
+    examples of other categories are left out.
     """
     rules: dict[str, None] = {}
     examples: dict[str, None] = {}
@@ -86,11 +87,10 @@ def _newest(memories: Memories, limit: int, category: str | None) -> list[tuple[
         text = item[3]
         if text in seen:
             continue
-        left -= len(text) + 2
-        if left < 0:
-            break
         seen.add(text)
-        kept.append(item)
+        if len(text) + 2 <= left:
+            left -= len(text) + 2
+            kept.append(item)
     kept.sort(key=lambda item: (item[1], -item[0]))
     return [(is_example, text) for _, _, is_example, text in kept]
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from ..errors import ConfigurationError, UnknownNameError
 
-S = TypeVar("S", bound="ChatSettings")
+S = TypeVar("S", bound=BaseModel)
 
 
 class ChatSettings(BaseModel):

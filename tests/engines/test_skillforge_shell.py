@@ -297,3 +297,78 @@ def test_a_layer_that_is_a_link_is_never_opened_for_writing(tmp_path, run):
 def test_an_outage_in_the_middle_reaches_the_loop(tmp_path, run, error):
     with pytest.raises(ModelError, match="down"):
         run(make_workspace(tmp_path), bash("echo x >> prompts/system.md"), error)
+
+
+def test_the_history_the_manifest_and_the_tasks_are_not_there_for_a_command(tmp_path, run):
+    hidden = {
+        "evolution/observations/batch_0001.jsonl": '{"holdout": "SECRET-ANSWER"}\n',
+        "tasks/holdout.jsonl": '{"answer": "SECRET-ANSWER"}\n',
+    }
+    manifest = "benchmark: {name: local, tasks: tasks/holdout.jsonl, grader: SECRET-ANSWER}\n"
+    _, model = run(
+        make_workspace(tmp_path, hidden, manifest=manifest),
+        bash(
+            "ls -A", "cat manifest.yaml evolution/*/* tasks/*", f"grep -r SECRET- {tmp_path} /tmp"
+        ),
+        "done",
+    )
+    assert "SECRET-ANSWER" not in repr(model.requests)
+    assert "\nprompts\nskills\n" in outputs(model)[0]
+
+
+def test_a_layer_that_may_not_change_can_be_read(tmp_path, run):
+    workspace = make_workspace(tmp_path, {"tools/add.py": "x = 1\n"})
+    _, model = run(workspace, bash("cat tools/add.py; rm tools/add.py"), "done")
+    assert "x = 1" in outputs(model)[0]
+    assert (tmp_path / "tools/add.py").exists()
+
+
+def test_a_model_that_deletes_everything_and_does_not_put_it_back_fails_the_step(tmp_path, run):
+    workspace = make_workspace(tmp_path)
+    with pytest.raises(ModelError, match="the system prompt is gone"):
+        run(workspace, bash("rm -rf prompts/* skills/*"), "Clean now.", "It is fine.")
+
+
+def test_a_file_above_the_limit_can_not_be_written(tmp_path, run):
+    result, model = run(
+        make_workspace(tmp_path),
+        bash("head -c 9000000 /dev/zero > memory/big || echo refused; rm -f memory/big"),
+        "done",
+        max_growth_mb=4,
+    )
+    assert "File size limit exceeded" in outputs(model)[0] or "refused" in outputs(model)[0]
+    assert not result.mutated
+
+
+def test_pipes_caches_and_secrets_do_not_end_up_in_a_candidate(tmp_path, run):
+    result, model = run(
+        make_workspace(tmp_path),
+        bash("mkfifo memory/pipe; mkdir skills/__pycache__; echo x > skills/__pycache__/a.pyc"),
+        bash("echo KEY=1 > memory/.env"),
+        "done",
+        bash("rm memory/pipe memory/.env; echo More. >> prompts/system.md"),
+        "mended",
+    )
+    told = model.requests[3].messages[-1].content
+    assert "memory/pipe" in told
+    assert "memory/.env: names like this are kept for keys" in told
+    assert "__pycache__" not in told
+    assert result.metadata["layers"] == {"prompts": {"added": 0, "modified": 1, "deleted": 0}}
+
+
+def test_what_is_left_after_the_last_turn_can_still_be_mended(tmp_path, run):
+    """No provider takes back a turn whose tool calls were not answered."""
+    result, model = run(
+        make_workspace(tmp_path),
+        bash("mkdir skills/x; echo x > skills/x/notes.md"),
+        bash("ls"),
+        bash("rm -r skills/x; echo More. >> prompts/system.md"),
+        "mended",
+        max_turns=2,
+    )
+    asked = model.requests[2].messages
+    called = {call.id for m in asked for call in m.tool_calls}
+    assert called == {r.id for m in asked for r in m.tool_results}
+    assert [m.role for m in asked] == ["user", "assistant", "user"]
+    assert "new skill without a SKILL.md" in asked[-1].content
+    assert result.summary == "mended [it reached the limit of 2 turns]"

@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .lines import FENCE, HEADER, THOUGHT_END, Lines, without_bullet
 from .operations import (
     REPLACE,
     SEARCH,
@@ -44,6 +45,8 @@ from .operations import (
 )
 
 SUMMARY_CHARS = 2_000
+
+_CATEGORY = re.compile(r"^\[(?P<category>[^\]]{1,200})\]\s*:?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Reply:
 def parse_reply(text: str, *, cut: bool = False) -> Reply:
     """Read a model's answer. ``cut``: it ended at the token limit, so that only an answer which was
     closed by ``DONE`` counts. Never raises; what can't be read is told in ``problems``."""
-    reader = _Reader(_plain(text))
+    reader = _Reader(Lines(text))
     sections = reader.read()
     complete = [s for s in sections if not s.problems and (s.done or (s.operations and not cut))]
     if complete:
@@ -72,25 +75,6 @@ def parse_reply(text: str, *, cut: bool = False) -> Reply:
     if cut and not section.done:
         section.problems.append("the answer was cut at the token limit; write a shorter one")
     return section.as_reply()
-
-
-_THOUGHT = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL)
-_THOUGHT_END = re.compile(r"^\s*</(?:think|thinking|thought|reasoning)>\s*$")
-_WORDS = "CHANGES|FILE|EDIT|DELETE|MEMORY|ACCEPT|REJECT|DONE"
-_HEADER = re.compile(
-    rf"^[ ]{{0,3}}(?:(?:[#>+*-]+|\d+[.)])[ ]+)*[*_`]*(?:(?P<word>{_WORDS})(?![\w-])"
-    rf"|(?P<loose>(?i:{_WORDS}))(?=[*_`]*:))[*_`]*(?P<rest>.*)$"
-)
-_FENCE = re.compile(r"^[ ]{0,3}(?P<run>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
-_CATEGORY = re.compile(r"^\[(?P<category>[^\]]{1,200})\]\s*:?\s*")
-_BULLET = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
-
-
-def _plain(text: str) -> list[str]:
-    text = text.replace("\r\n", "\n").removeprefix("\ufeff")
-    while found := _THOUGHT.match(text):
-        text = text[found.end() :]
-    return text.split("\n")
 
 
 @dataclass(slots=True)
@@ -116,11 +100,10 @@ def _last_of_each_file(operations: Sequence[Operation]) -> list[Operation]:
 
 
 class _Reader:
-    """Walks over the lines once; ``self.at`` is the next line to read."""
+    """Walks over the lines once."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: Lines) -> None:
         self.lines = lines
-        self.at = 0
         self.sections = [_Section()]
         self.around: str | None = None  # a fence opened outside of any block
 
@@ -129,39 +112,38 @@ class _Reader:
         return self.sections[-1]
 
     def read(self) -> list[_Section]:
-        while self.at < len(self.lines):
-            line = self.lines[self.at]
-            self.at += 1
-            if fence := _FENCE.match(line):
+        while (line := self.lines.take()) is not None:
+            if fence := FENCE.match(line):
                 self.around = None if self.around else fence["run"]
-            elif _THOUGHT_END.match(line):
+            elif THOUGHT_END.match(line):
                 self.sections, self.around = [_Section()], None
-            elif (header := _HEADER.match(line)) and not self._is_prose(header):
+            elif (header := HEADER.match(line)) and not self._is_prose(header):
                 self._block((header["word"] or header["loose"]).upper(), header["rest"])
         return self.sections
 
     def _is_prose(self, header: re.Match[str]) -> bool:
         """A closing remark may say ``Memory: one line added``, or repeat the instructions; after
         DONE a block counts only where it has all that makes one."""
-        if not self.section.done or header["word"] == "CHANGES":
+        if not self.section.done:
             return False
-        following = next((line for line in self.lines[self.at :] if line.strip()), "")
         match header["word"]:
             case "FILE":
-                return not _FENCE.match(following)
+                return not FENCE.match(self.lines.following())
             case "EDIT":
-                return not SEARCH.match(following)
+                return not SEARCH.match(self.lines.following())
             case "DELETE" | "ACCEPT" | "REJECT":
                 return len(header["rest"].split()) != 1
-        return header["word"] != "DONE"
+        return header["word"] not in ("CHANGES", "DONE")
 
     def _block(self, word: str, rest: str) -> None:
         if word == "CHANGES":
             self.sections.append(_Section())
         elif word == "DONE":
-            self._done(rest)
+            said = [rest.lstrip(" :*_").strip(), *self.lines.until_mark()]
+            self.section.summary = "\n".join(said).strip()[:SUMMARY_CHARS]
+            self.section.done = True
         elif word == "MEMORY":
-            self._memory(rest)
+            self._memory(rest.lstrip(" :*_"))
         elif not (name := _name(rest)):
             self.section.problems.append(f"{word} without a path")
         elif word == "FILE":
@@ -171,77 +153,41 @@ class _Reader:
         elif word == "DELETE":
             self.section.operations.append(Delete(name))
         else:
-            self.section.operations.append(Decide(_draft(name), accept=word == "ACCEPT"))
-
-    def _done(self, rest: str) -> None:
-        said = [rest.lstrip(" :*_").strip()]
-        while self.at < len(self.lines) and not self._at_mark():
-            said.append(self.lines[self.at].strip())
-            self.at += 1
-        self.section.summary = "\n".join(said).strip()[:SUMMARY_CHARS]
-        self.section.done = True
+            draft = name.rsplit("/", 1)[-1].removesuffix(".md")
+            self.section.operations.append(Decide(draft, accept=word == "ACCEPT"))
 
     def _file(self, path: str) -> None:
-        start = self.at
-        self._skip_blank()
-        opening = _FENCE.match(self.lines[self.at]) if self.at < len(self.lines) else None
-        if opening:
-            self.at += 1
+        spare = 1 if self.around else 0
+        if opening := FENCE.match(self.lines.following()):
+            self.lines.skip_blank()
+            self.lines.take()
             run = opening["run"]
         elif self.around:
             # The header stands inside the fence, as the file's first line.
-            self.at, run, self.around = start, self.around, None
+            run, self.around, spare = self.around, None, 0
         else:
             self.section.problems.append(f"FILE {path}: put its whole text between ``` lines")
             return
-        content = self._fenced(run)
+        content = self.lines.fenced(run)
         if content is None:
             self.section.problems.append(f"FILE {path}: the closing {run} is missing")
-        elif self._closes_again(run):
+        elif self.lines.fences_ahead(run) > spare:
             self.section.problems.append(
                 f"FILE {path}: it is unclear which {run[:3]} line ends the file; when the text "
                 f"holds {run[:3]} lines, put ````` before and after it"
             )
         else:
-            self.section.operations.append(WriteFile(path, "".join(f"{x}\n" for x in content)))
-
-    def _fenced(self, run: str) -> list[str] | None:
-        """The lines up to the closing fence; nested fences that name a language are content."""
-        content: list[str] = []
-        depth = 1
-        while self.at < len(self.lines):
-            line = self.lines[self.at]
-            self.at += 1
-            fence = _FENCE.match(line)
-            if fence and fence["run"].startswith(run):
-                depth += 1 if fence["info"].strip() else -1
-                if depth == 0:
-                    return content
-            content.append(line)
-        return None
-
-    def _closes_again(self, run: str) -> bool:
-        """Whether another fence could be the end just as well."""
-        spare = 1 if self.around else 0
-        for line in self.lines[self.at :]:
-            if _HEADER.match(line):
-                return False
-            fence = _FENCE.match(line)
-            if fence and fence["run"].startswith(run):
-                if not spare:
-                    return True
-                spare -= 1
-        return False
+            self.section.operations.append(WriteFile(path, _text(content)))
 
     def _edit(self, path: str) -> None:
         passages: list[tuple[str, str]] = []
         while True:
-            start = self.at
-            self._skip_blank(fences=True)
-            if self.at >= len(self.lines) or not SEARCH.match(self.lines[self.at]):
-                self.at = start
+            start = self.lines.at
+            self.lines.skip_blank(fences=True)
+            if not SEARCH.match(self.lines.next or ""):
+                self.lines.at = start
                 break
-            self.at += 1
+            self.lines.take()
             passage = self._passage()
             if isinstance(passage, str):
                 self.section.problems.append(f"EDIT {path}: {passage}")
@@ -256,15 +202,13 @@ class _Reader:
             )
 
     def _passage(self) -> tuple[str, str] | str:
+        """What to search and what to put there, or what is wrong with the block."""
         halves: list[list[str]] = [[]]
-        while self.at < len(self.lines):
-            line = self.lines[self.at]
-            self.at += 1
+        while (line := self.lines.take()) is not None:
             if REPLACE.match(line):
                 if len(halves) != 2:
                     return f"there must be one ======= line before REPLACE, not {len(halves) - 1}"
-                old, new = ("".join(f"{x}\n" for x in half) for half in halves)
-                return old, new
+                return _text(halves[0]), _text(halves[1])
             if SEARCH.match(line):
                 return "a SEARCH inside a SEARCH"
             if SEPARATOR.match(line):
@@ -274,51 +218,36 @@ class _Reader:
         return "the closing >>>>>>> REPLACE is missing"
 
     def _memory(self, rest: str) -> None:
-        rest = rest.lstrip(" :*_")
         category = "episodic"
         if found := _CATEGORY.match(rest):
             category, rest = found["category"], rest[found.end() :]
-        entries = [rest.strip()] if rest.strip() else self._following()
+        entries = [rest.strip()] if rest.strip() else self._lessons()
         if not entries:
             self.section.problems.append("MEMORY without a lesson")
         for text in entries:
             self.section.operations.append(Remember(category, _entry(text)))
 
-    def _following(self) -> list[str]:
-        """The lines after a bare MEMORY: up to a blank line, a fence's end, or the next block."""
-        self._skip_blank()
-        if self.at < len(self.lines) and (fence := _FENCE.match(self.lines[self.at])):
-            self.at += 1
-            lines = self._fenced(fence["run"])
-            if lines is None:
+    def _lessons(self) -> list[str]:
+        """The lines after a bare MEMORY: in a fence, or up to a blank line or the next block."""
+        self.lines.skip_blank()
+        found: Sequence[str] | None
+        if fence := FENCE.match(self.lines.next or ""):
+            self.lines.take()
+            found = self.lines.fenced(fence["run"])
+            if found is None:
                 self.section.problems.append("MEMORY: the closing fence is missing")
-            return [_BULLET.sub("", x).strip() for x in lines or [] if x.strip()]
-        found = []
-        while self.at < len(self.lines) and self.lines[self.at].strip() and not self._at_mark():
-            found.append(_BULLET.sub("", self.lines[self.at]).strip())
-            self.at += 1
-        return found
+        else:
+            found = self.lines.until_mark(blank_ends=True)
+        return [without_bullet(line) for line in found or () if line.strip()]
 
-    def _at_mark(self) -> bool:
-        line = self.lines[self.at]
-        header = _HEADER.match(line)
-        return bool((header and header["word"]) or _FENCE.match(line) or _THOUGHT_END.match(line))
 
-    def _skip_blank(self, *, fences: bool = False) -> None:
-        while self.at < len(self.lines):
-            line = self.lines[self.at]
-            if line.strip() and not (fences and _FENCE.match(line)):
-                return
-            self.at += 1
+def _text(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _name(rest: str) -> str:
     """The path of a header, without what Markdown puts around it."""
     return rest.strip().strip(":*`\"'<> \t").removeprefix("./")
-
-
-def _draft(name: str) -> str:
-    return name.rsplit("/", 1)[-1].removesuffix(".md")
 
 
 def _entry(text: str) -> dict[str, Any]:

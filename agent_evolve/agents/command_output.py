@@ -1,0 +1,197 @@
+"""What coding agents print, read into an answer, its cost, and how it failed. Pure.
+
+Formats: one JSON object or a stream of them from ``claude -p --output-format json`` or
+``stream-json``; the event stream of ``codex exec --json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..llm.tool_loop import clip
+
+Format = Literal["text", "claude-json", "codex-jsonl", "file"]
+
+_LOGIN = re.compile(
+    r"invalid api key|api key not (?:found|valid)|authentication|unauthori[sz]ed|not logged in|"
+    r"please run /login|login required|\b401\b|oauth token|run `?codex login|credit balance",
+    re.IGNORECASE,
+)
+_OUTSIDE = re.compile(
+    r"rate.?limit|too many requests|overloaded|usage limit|quota|service unavailable|bad gateway|"
+    r"\b(?:429|500|502|503|504|529)\b|connection (?:refused|reset|error)|network|timed? ?out|"
+    r"stream disconnected|econn|enotfound",
+    re.IGNORECASE,
+)
+_STEP_CHARS = 2_000
+_MOST_STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a program's output says.
+
+    ``error`` is ``""`` when it ended well; ``kind`` says whose failure it is: the agent's own, the
+    ``outside``'s (it says nothing about the agent), or a ``login`` that a person has to mend.
+    """
+
+    answer: str = ""
+    error: str = ""
+    kind: Literal["", "agent", "outside", "login"] = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_output(form: Format, out: str, err: str, exit_code: int, truncated: int = 0) -> Reading:
+    """Read what a program printed. ``text`` and ``file`` take the output as it is."""
+    if form == "claude-json":
+        return _claude(out, err, exit_code, truncated)
+    if form == "codex-jsonl":
+        return _codex(out, err, exit_code, truncated)
+    if exit_code:
+        return _failed(f"exit code {exit_code}: {_tail(err or out)}", err or out)
+    return Reading(answer=out.strip())
+
+
+def _claude(out: str, err: str, exit_code: int, truncated: int) -> Reading:
+    result: Mapping[str, Any] | None = None
+    steps: list[dict[str, Any]] = []
+    for event in _objects(out):
+        if event.get("type") == "result" or (result is None and "result" in event):
+            result = event
+        elif event.get("type") == "assistant":
+            steps += _claude_steps(event)
+    if result is None:
+        return _no_result("claude", out, err, exit_code, truncated)
+    usage = _mapping(result.get("usage"))
+    cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
+    metrics = _numbers(
+        usd=result.get("total_cost_usd"),
+        turns=result.get("num_turns"),
+        input_tokens=sum(_number(usage.get(key)) for key in ("input_tokens", *cached)),
+        output_tokens=usage.get("output_tokens"),
+    )
+    answer = result.get("result")
+    if result.get("structured_output") is not None:
+        answer = json.dumps(result["structured_output"], ensure_ascii=False)
+    text = answer if isinstance(answer, str) else "" if answer is None else json.dumps(answer)
+    subtype = str(result.get("subtype") or "")
+    if result.get("is_error") or subtype.startswith("error") or exit_code:
+        errors = result.get("errors")
+        said = text or (json.dumps(errors) if errors else "") or _tail(err)
+        words = f"{subtype or 'error'}: {said}" if said else subtype or f"exit code {exit_code}"
+        failed = _failed(words, said)
+        return Reading("", failed.error, failed.kind, metrics, steps[:_MOST_STEPS])
+    return Reading(text.strip(), metrics=metrics, steps=steps[:_MOST_STEPS])
+
+
+def _claude_steps(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = _mapping(event.get("message")).get("content")
+    return [
+        {
+            "tool": str(block.get("name")),
+            "action": clip(json.dumps(block.get("input"), ensure_ascii=False), _STEP_CHARS),
+        }
+        for block in (content if isinstance(content, list) else [])
+        if isinstance(block, dict) and block.get("type") == "tool_use"
+    ]
+
+
+def _codex(out: str, err: str, exit_code: int, truncated: int) -> Reading:
+    answer, error, finished = "", "", False
+    totals = {"input_tokens": 0.0, "output_tokens": 0.0, "turns": 0.0}
+    steps: list[dict[str, Any]] = []
+    for event in _objects(out):
+        kind = event.get("type")
+        if kind == "item.completed":
+            item = _mapping(event.get("item"))
+            if item.get("type") == "agent_message":
+                answer = str(item.get("text") or "")
+            else:
+                steps += _codex_step(item)
+        elif kind == "turn.completed":
+            finished, error = True, ""
+            usage = _mapping(event.get("usage"))
+            totals["turns"] += 1
+            for key in ("input_tokens", "output_tokens"):
+                totals[key] += _number(usage.get(key))
+        elif kind in ("turn.failed", "error"):
+            told = event.get("error")
+            inner = _mapping(told).get("message") if isinstance(told, dict) else told
+            error = str(inner or event.get("message") or kind)
+    if not finished and not error:
+        return _no_result("codex", out, err, exit_code, truncated)
+    if error or exit_code:
+        words = error or f"exit code {exit_code}: {_tail(err)}"
+        failed = _failed(words, words)
+        return Reading("", failed.error, failed.kind, totals, steps[:_MOST_STEPS])
+    return Reading(answer.strip(), metrics=totals, steps=steps[:_MOST_STEPS])
+
+
+def _codex_step(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    kind = str(item.get("type") or "")
+    action = item.get("command") or item.get("query") or item.get("tool") or item.get("changes")
+    if not kind or kind == "reasoning" or action is None:
+        return []
+    text = action if isinstance(action, str) else json.dumps(action, ensure_ascii=False)
+    step: dict[str, Any] = {"tool": kind, "action": clip(text, _STEP_CHARS)}
+    if item.get("aggregated_output"):
+        step["output"] = clip(str(item["aggregated_output"]), _STEP_CHARS)
+    return [step]
+
+
+def _no_result(who: str, out: str, err: str, exit_code: int, truncated: int) -> Reading:
+    """The program ended without saying how: its words decide whose failure that is."""
+    if truncated:
+        return _failed(f"{who} printed too much: {truncated:,} bytes of its output are lost", "")
+    said = (err.strip() + "\n" + out.strip()).strip()
+    words = f"{who} ended with exit code {exit_code} and no result: {_tail(said) or 'no words'}"
+    return _failed(words, said)
+
+
+def _failed(words: str, said: str) -> Reading:
+    if _LOGIN.search(said):
+        return Reading(error=words, kind="login")
+    return Reading(error=words, kind="outside" if _OUTSIDE.search(said) else "agent")
+
+
+def _objects(text: str) -> Iterator[Mapping[str, Any]]:
+    """JSON objects of a text: the whole of it, a list, or one a line; other lines are skipped."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        whole = None
+    if isinstance(whole, dict):
+        yield whole
+        return
+    if isinstance(whole, list):
+        yield from (item for item in whole if isinstance(item, dict))
+        return
+    for line in text.splitlines():
+        if line.lstrip().startswith("{"):
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                yield value
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+
+
+def _numbers(**values: Any) -> dict[str, float]:
+    return {name: _number(value) for name, value in values.items() if value is not None}
+
+
+def _tail(text: str) -> str:
+    return text.strip()[-500:]

@@ -1,0 +1,302 @@
+"""The command agent with real programs that print what Claude Code and Codex print."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_evolve.agents.command import CommandAgent
+from agent_evolve.errors import ConfigurationError, InfrastructureError, UnknownNameError
+from agent_evolve.execution import find_sandbox
+from agent_evolve.runtime import Runtime
+from agent_evolve.types import Task
+
+PYTHON = sys.executable
+ASKED = '-v "it\'s" $(touch /tmp/x) {id}\n; rm -rf / ü'
+
+
+def agent(place: Path, code: str = "", *arguments: str, **options: Any) -> CommandAgent:
+    (place / "prompts").mkdir(parents=True, exist_ok=True)
+    (place / "prompts" / "system.md").write_text("Be brief.\n")
+    command = options.pop("command", [PYTHON, "-c", code, *arguments])
+    manifest = {"name": "x", "agent": {"type": "command", "command": command, **options}}
+    (place / "manifest.yaml").write_text(json.dumps(manifest))
+    made = CommandAgent(place)
+    made.runtime = Runtime(task_timeout=20)
+    return made
+
+
+def printing(text: str, exit_code: int = 0, err: str = "") -> str:
+    return f"import sys; print({text!r}); print({err!r}, file=sys.stderr); sys.exit({exit_code})"
+
+
+def lines(*events: dict[str, Any]) -> str:
+    return "\n".join(json.dumps(event) for event in events)
+
+
+def test_a_task_stays_one_argument_whatever_it_contains(tmp_path: Path) -> None:
+    code = "import sys, json; print(json.dumps(sys.argv[1:]))"
+    made = agent(tmp_path, code, "{task}", "--id={id}", "{model}", model="m-1")
+    found = json.loads(made.solve(Task("t/1", ASKED)).output)
+    assert found == [ASKED, "--id=t/1", "m-1"]
+
+
+def test_the_task_by_standard_input_and_by_file(tmp_path: Path) -> None:
+    code = "import sys; print(sys.stdin.read() == open(sys.argv[1]).read()); print(sys.argv[1])"
+    trajectory = agent(tmp_path, code, "{task_file}", stdin=True).solve(Task("t", ASKED))
+    right, path = trajectory.output.split("\n")
+    assert right == "True"
+    assert not Path(path).exists()
+    assert trajectory.metrics["seconds"] > 0
+
+
+def test_skills_instructions_and_files_lie_where_the_program_looks(tmp_path: Path) -> None:
+    place = tmp_path / "w"
+    skill = place / "skills" / "dates"
+    (skill / "scripts").mkdir(parents=True)
+    (skill / "SKILL.md").write_bytes(b"---\r\nname: dates\r\n---\r\n")
+    (skill / "scripts" / "run.sh").write_text("#!/bin/sh\n")
+    (skill / "scripts" / "run.sh").chmod(0o755)
+    (skill / "link").symlink_to("SKILL.md")
+    (place / "skills" / "_drafts").mkdir()
+    (place / "memory").mkdir()
+    (place / "memory" / "episodic.jsonl").write_text('{"lesson": "days first"}\n')
+    code = """
+import os, json, sys
+skill = ".claude/skills/dates"
+print(json.dumps([sorted(os.listdir(".")), sorted(os.listdir(".claude/skills")),
+    open(skill + "/SKILL.md", newline="").read(), os.access(skill + "/scripts/run.sh", os.X_OK),
+    os.readlink(skill + "/link"), open("CLAUDE.md").read(), open("in/a.csv").read(),
+    sorted(os.listdir(sys.argv[1]))]))
+"""
+    made = agent(
+        place, code, "{workspace}", skills_to=".claude/skills", instructions_to="CLAUDE.md"
+    )
+    found = json.loads(made.solve(Task("t", "x", {"files": {"in/a.csv": "1,2"}})).output)
+    assert found[:5] == [
+        [".claude", "CLAUDE.md", "in"], ["dates"], "---\r\nname: dates\r\n---\r\n", True, "SKILL.md",
+    ]  # fmt: skip
+    assert "Be brief." in found[5]
+    assert "days first" in found[5]
+    assert found[6] == "1,2"
+    assert found[7] == ["manifest.yaml", "memory", "prompts", "skills"]
+
+
+def test_what_it_changes_in_the_workspace_stays_in_its_copy(tmp_path: Path) -> None:
+    code = "import sys; open(sys.argv[1] + '/prompts/system.md', 'w').write('mine'); print(1)"
+    agent(tmp_path, code, "{workspace}").solve(Task("t", "x"))
+    assert (tmp_path / "prompts" / "system.md").read_text() == "Be brief.\n"
+
+
+CLAUDE = {
+    "type": "result",
+    "subtype": "success",
+    "is_error": False,
+    "num_turns": 3,
+    "duration_ms": 10,
+    "result": "2024-03-01",
+    "session_id": "s",
+    "total_cost_usd": 0.0125,
+    "usage": {"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 7},
+}
+USE = {"type": "tool_use", "id": "1", "name": "Skill", "input": {"skill": "dates"}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(CLAUDE),
+        json.dumps([{"type": "system"}, CLAUDE]),
+        lines({"type": "assistant", "message": {"content": [USE]}}, CLAUDE),
+        "npm warn something\n" + json.dumps(CLAUDE),
+    ],
+)
+def test_claude_s_answer_and_cost(tmp_path: Path, text: str) -> None:
+    trajectory = agent(tmp_path, printing(text), output="claude-json").solve(Task("t", "x"))
+    assert (trajectory.output, trajectory.error) == ("2024-03-01", None)
+    metrics = {k: v for k, v in trajectory.metrics.items() if k != "seconds"}
+    assert metrics == {"usd": 0.0125, "turns": 3, "input_tokens": 105, "output_tokens": 7}
+    if "Skill" in text:
+        assert trajectory.steps == [{"tool": "Skill", "action": '{"skill": "dates"}'}]
+
+
+CODEX = [
+    {"type": "thread.started", "thread_id": "t"},
+    {"type": "turn.started"},
+    {"type": "item.completed", "item": {"type": "reasoning", "text": "hm"}},
+    {
+        "type": "item.completed",
+        "item": {"type": "command_execution", "command": "ls", "aggregated_output": "a\n"},
+    },
+    {"type": "item.completed", "item": {"type": "agent_message", "text": "2024-03-01"}},
+    {"type": "turn.completed", "usage": {"input_tokens": 50, "output_tokens": 9}},
+]
+
+
+def test_codex_s_answer_steps_and_tokens(tmp_path: Path) -> None:
+    made = agent(tmp_path, printing(lines(*CODEX)), output="codex-jsonl")
+    trajectory = made.solve(Task("t", "x"))
+    assert trajectory.output == "2024-03-01"
+    assert trajectory.steps == [{"tool": "command_execution", "action": "ls", "output": "a\n"}]
+    assert trajectory.metrics["input_tokens"] == 50
+
+
+def failure(**changes: Any) -> str:
+    return json.dumps({**CLAUDE, **changes})
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "exit_code", "kind", "says"),
+    [
+        ("claude-json", failure(subtype="error_max_turns", result=None), 0, "agent", "max_turns"),
+        ("claude-json", failure(is_error=True, result="I could not"), 1, "agent", "I could not"),
+        (
+            "claude-json",
+            failure(is_error=True, result="Invalid API key · Please run /login"),
+            1,
+            ConfigurationError,
+            "log in",
+        ),
+        (
+            "claude-json",
+            failure(is_error=True, result='API Error: 529 {"type":"overloaded_error"}'),
+            1,
+            InfrastructureError,
+            "overloaded",
+        ),
+        (
+            "claude-json",
+            failure(is_error=True, result="Claude AI usage limit reached"),
+            1,
+            InfrastructureError,
+            "usage limit",
+        ),
+        ("claude-json", json.dumps(CLAUDE)[:80], 0, "agent", "no result"),
+        ("claude-json", "", 3, "agent", "exit code 3"),
+        ("claude-json", failure(result=""), 0, "agent", "no answer"),
+        ("codex-jsonl", lines(*CODEX[:3]), 1, "agent", "no result"),
+        (
+            "codex-jsonl",
+            lines({"type": "turn.failed", "error": {"message": "stream disconnected"}}),
+            1,
+            InfrastructureError,
+            "stream disconnected",
+        ),
+        (
+            "codex-jsonl",
+            lines({"type": "error", "message": "401 Unauthorized"}),
+            1,
+            ConfigurationError,
+            "Unauthorized",
+        ),
+        (
+            "codex-jsonl",
+            lines({"type": "turn.failed", "error": {"message": "context too long"}}),
+            1,
+            "agent",
+            "context too long",
+        ),
+        ("text", "half", 2, "agent", "exit code 2"),
+        ("text", "", 0, "agent", "no answer"),
+        ("file", "printed only", 0, "agent", "nothing was written"),
+    ],
+)
+def test_whose_failure_it_is(
+    tmp_path: Path, output: str, text: str, exit_code: int, kind: Any, says: str
+) -> None:
+    made = agent(tmp_path, printing(text, exit_code), "{out}", output=output)
+    if kind == "agent":
+        trajectory = made.solve(Task("t", "x"))
+        assert says in (trajectory.error or "")
+        assert trajectory.output == ""
+    else:
+        with pytest.raises(kind, match=says):
+            made.solve(Task("t", "x"))
+
+
+def test_the_answer_as_a_file_and_never_through_a_link(tmp_path: Path) -> None:
+    code = "import sys; open(sys.argv[1], 'w').write('42'); print('noise')"
+    assert agent(tmp_path, code, "{out}", output="file").solve(Task("t", "x")).output == "42"
+    linked = "import sys, os; os.symlink('/etc/passwd', sys.argv[1])"
+    made = agent(tmp_path, linked, "{out}", output="file")
+    assert "nothing was written" in (made.solve(Task("t", "x")).error or "")
+
+
+def test_a_program_that_never_ends_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
+    mark = tmp_path / "alive"
+    child = tmp_path / "child.py"
+    child.write_text(
+        f"import time\nwhile True: open({str(mark)!r}, 'a').write('x'); time.sleep(0.05)\n"
+    )
+    code = (
+        "import subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, {str(child)!r}], start_new_session=True)\n"
+        "time.sleep(60)\n"
+    )
+    made = agent(tmp_path, code)
+    made.runtime = Runtime(task_timeout=1.5)
+    with pytest.raises(InfrastructureError, match=r"did not end within 1\.5 seconds"):
+        made.solve(Task("t", "x"))
+    size = mark.stat().st_size
+    time.sleep(0.4)
+    assert mark.stat().st_size == size
+
+
+def test_output_without_end_is_bounded(tmp_path: Path) -> None:
+    code = "import sys\nfor _ in range(100): sys.stdout.write('x' * 1_000_000)"
+    trajectory = agent(tmp_path, code, output_bytes=100_000).solve(Task("t", "x"))
+    assert len(trajectory.output) < 101_000
+    lost = agent(tmp_path, code, output_bytes=100_000, output="claude-json").solve(Task("t", "x"))
+    assert "printed too much" in (lost.error or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"command": ["x", "{taks}"]}, UnknownNameError, "Did you mean 'task'"),
+        ({"command": []}, ConfigurationError, "empty"),
+        ({"command": "x 'open"}, ConfigurationError, "quotation"),
+        ({"command": ["x"], "outptu": "text"}, UnknownNameError, "Did you mean 'output'"),
+        ({"command": ["x"], "output": "xml"}, ConfigurationError, "xml"),
+    ],
+)
+def test_wrong_options_are_refused_at_once(
+    tmp_path: Path, options: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        agent(tmp_path, **options)
+
+
+def test_a_program_that_is_not_there_stops_the_run_with_advice(tmp_path: Path) -> None:
+    made = agent(tmp_path, command=["no-such-agent", "-p", "{task}"])
+    with pytest.raises(ConfigurationError, match="install no-such-agent"):
+        made.solve(Task("t", "x"))
+    assert made.needs() == [
+        ("program no-such-agent", False, "install no-such-agent, or correct 'command:'")
+    ]
+
+
+def test_in_the_sandbox_nothing_of_the_users_is_there(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("key")
+    os.environ["A_SECRET"] = "key"
+    try:
+        code = f'cat {secret}; echo $A_SECRET; echo $B; cat in.txt > "$1"'
+        made = agent(
+            tmp_path / "w",
+            command=["sh", "-c", code, "sh", "{out}"],
+            output="file",
+            sandbox=True,
+            env={"B": "b"},
+        )
+        assert made.needs_sandbox
+        made.runtime = Runtime(sandbox=find_sandbox(), task_timeout=20)
+        assert made.solve(Task("t", "x", {"files": {"in.txt": "text"}})).output == "text"
+    finally:
+        del os.environ["A_SECRET"]
