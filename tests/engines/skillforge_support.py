@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_evolve.engines.skillforge import SkillForge
+from agent_evolve.errors import SandboxUnavailable
+from agent_evolve.execution import find_sandbox
 from agent_evolve.llm import ToolCall
 from agent_evolve.llm.scripted import ScriptedModel
 from agent_evolve.runtime import Runtime
@@ -93,3 +98,22 @@ def files(root: Path) -> dict[str, bytes]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and not path.is_symlink()
     }
+
+
+@functools.cache
+def _sandbox():
+    try:
+        return find_sandbox()
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+
+
+def run_in_shell(workspace, *script, observations=None, **options):
+    """One step in shell mode, with a real bash in the real sandbox; its result and the model."""
+    engine, model = forge(list(script), sandbox=_sandbox(), edit_mode="shell", **options)
+    return step(engine, workspace, observations), model
+
+
+def outputs(model):
+    """What the model was told about its commands, in order, each once."""
+    return [r.content for m in model.requests[-1].messages for r in m.tool_results]
