@@ -9,13 +9,14 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
+from ..errors import InfrastructureError, UnsafePathError
 from ..execution import CommandResult, Limits
 from ..execution.written import read_written
 from ..llm import Tool
 from ..llm.tool_loop import BoundTool
 from ..types import Task
 from ..workspace.names import inside
-from .chat import ChatAgent
+from .chat import NOTE_CHARS, ChatAgent
 from .settings import BashSettings, ChatSettings
 from .task_files import lay_out
 
@@ -67,7 +68,7 @@ class BashAgent(ChatAgent):
             tempfile.TemporaryDirectory(prefix="task-", ignore_cleanup_errors=True) as folder,
         ):
             place = Path(folder).resolve()
-            lay_out(task, place)
+            _furnish(task, place)
             token = _place.set(place)
             try:
                 yield [self._bash(place), *tools]
@@ -83,8 +84,11 @@ class BashAgent(ChatAgent):
         prefix = 'export PATH="$TOOLS:$PATH"\n' if "TOOLS" in shown else ""
 
         def run(arguments: Mapping[str, Any]) -> str:
+            command = str(arguments["command"])
+            if "\0" in command:
+                raise ValueError("a command can't hold a NUL character; it was not run")
             result = sandbox.run(
-                prefix + str(arguments["command"]),
+                prefix + command,
                 cwd=place,
                 writable=[place],
                 readable=list(shown.values()),
@@ -103,7 +107,7 @@ class BashAgent(ChatAgent):
             memory_bytes=settings.memory_mb * 1024**2,
             processes=settings.processes,
             file_bytes=settings.file_mb * 1024**2,
-            output_bytes=settings.output_chars * 4,
+            output_bytes=settings.output_chars,
         )
 
     def _sections(self) -> list[str]:
@@ -111,11 +115,23 @@ class BashAgent(ChatAgent):
         return [_HOW_TO, *([_described(entries)] if entries else [])]
 
     def _answer(self, task: Task, text: str) -> str:
-        written = read_written(_place.get() / ANSWER)
+        path = _place.get() / ANSWER
+        written = None if path.is_dir() else read_written(path)
         return written or text
 
     def _output_chars(self) -> int:
-        return max(cast(BashSettings, self.settings).output_chars, self.settings.skill_chars)
+        output_chars = cast(BashSettings, self.settings).output_chars
+        return max(output_chars + NOTE_CHARS, super()._output_chars())
+
+
+def _furnish(task: Task, place: Path) -> None:
+    """Lay out a task's files; what a benchmark wrote wrongly says nothing about the agent."""
+    try:
+        lay_out(task, place)
+    except (UnsafePathError, ValueError, TypeError) as error:
+        raise InfrastructureError(
+            f"the files of task {task.id!r} can't be laid out: {error}"
+        ) from error
 
 
 def in_words(result: CommandResult) -> str:

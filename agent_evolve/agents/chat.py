@@ -18,6 +18,8 @@ from .settings import ChatSettings, checked
 from .skill_reading import skill_reader
 
 _THINKING = re.compile(r"\s*(?:<think>)?(?:(?!</?think>).)*</think>", re.DOTALL)
+NOTE_CHARS = 200
+"""Room for the words that say what a tool left out, so that these are not cut as well."""
 _UNFINISHED = re.compile(r"\s*<think>.*", re.DOTALL)
 
 
@@ -138,7 +140,7 @@ class ChatAgent(BaseAgent):
 
     def _output_chars(self) -> int:
         """Characters of one tool's output that the model sees."""
-        return self.settings.skill_chars
+        return self.settings.skill_chars + NOTE_CHARS
 
     def _outcome(self, task: Task, result: ToolLoopResult) -> tuple[str, str | None]:
         """The answer, and what went wrong where there is none."""

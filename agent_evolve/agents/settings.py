@@ -48,7 +48,7 @@ class BashSettings(ChatSettings):
     file_mb: Annotated[int, Field(ge=1)] = 64
     """Size of one written file."""
     output_chars: Annotated[int, Field(ge=200)] = 16_000
-    """Characters of a command's output that the model sees."""
+    """Bytes of a command's output that the model sees, which are characters where it is ASCII."""
 
 
 def checked(cls: type[S], options: Mapping[str, Any], who: str) -> S:

@@ -24,7 +24,9 @@ def write(root: Path, files: dict[str, str]) -> Path:
 def workspace(root: Path, files: dict[str, str] | None = None, *, agent: str = "chat") -> Path:
     """``agent``: what stands after ``agent: {type:`` in the manifest."""
     manifest = f"name: w\nagent: {{type: {agent}}}\n"
-    return write(root, {"manifest.yaml": manifest, "prompts/system.md": "Be brief.", **(files or {})})
+    return write(
+        root, {"manifest.yaml": manifest, "prompts/system.md": "Be brief.", **(files or {})}
+    )
 
 
 def lines(*entries: dict[str, object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -223,7 +224,7 @@ def test_what_a_hostile_model_runs_is_recorded_and_harms_nothing(host: Path, com
     assert output(done, 1) == "still here"
     assert done.output == "done"
     assert done.error is None
-    said = str(done.conversation) + str(done.steps)
+    said = output(done, 0)
     assert not any(word in said for word in ("very-secret", "PRIVATE-KEY", "CONNECTED"))
     assert everything(host) == before
     assert task_directories() == left
@@ -247,7 +248,7 @@ def test_a_hundred_megabytes_of_output_are_cut_and_said_so(tmp_path: Path) -> No
     done = solve(root, "echo begin; head -c 100000000 /dev/zero | tr '\\0' x; echo end")
     assert output(done).startswith("begin\n")
     assert output(done).rstrip().endswith("end")
-    assert "left out" in output(done)
+    assert re.search(r"\b9999\d{4}\b", output(done)), "it says how much is missing"
     assert len(output(done)) < 1200
 
 

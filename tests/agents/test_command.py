@@ -80,8 +80,12 @@ print(json.dumps([sorted(os.listdir(".")), sorted(os.listdir(".claude/skills")),
     )
     found = json.loads(made.solve(Task("t", "x", {"files": {"in/a.csv": "1,2"}})).output)
     assert found[:5] == [
-        [".claude", "CLAUDE.md", "in"], ["dates"], "---\r\nname: dates\r\n---\r\n", True, "SKILL.md",
-    ]  # fmt: skip
+        [".claude", "CLAUDE.md", "in"],
+        ["dates"],
+        "---\r\nname: dates\r\n---\r\n",
+        True,
+        "SKILL.md",
+    ]
     assert "Be brief." in found[5]
     assert "days first" in found[5]
     assert found[6] == "1,2"
