@@ -16,10 +16,10 @@ DAY_FIRST = (
 
 @pytest.fixture
 def root(tmp_path):
-    """A date task of which the third is held back; the agent has to learn that the day is first."""
+    """Date tasks, half of them held back. The agent has to learn that the day is first."""
     tasks = [
         {"id": f"t{n}", "input": f"Date {n}", "expected": f"day {n}", "split": split}
-        for n, split in enumerate(["train", "train", "holdout"], 1)
+        for n, split in enumerate(["train"] * 3 + ["holdout"] * 3, 1)
     ]
     lines = "".join(json.dumps(task) + "\n" for task in tasks)
     manifest = "benchmark: {name: local, tasks: tasks.jsonl, grader: exact}\n"
@@ -56,7 +56,8 @@ def test_the_holdout_score_rises_with_what_the_model_wrote(root, edit_mode, scri
     assert (cycle.verdict, cycle.summary) == ("accepted", "The day comes first.")
     assert cycle.metadata["layers"] == {"prompts": {"added": 0, "modified": 1, "deleted": 0}}
     assert (root / "prompts/system.md").read_text().endswith("Day first.\n")
-    assert "day 3" not in repr(model.requests)
+    assert "day 1" in repr(model.requests)
+    assert "day 4" not in repr(model.requests)
     traces = [path.read_text() for path in (root / "evolution/traces").iterdir()]
     assert any("The day comes first." in trace for trace in traces)
 
@@ -69,6 +70,6 @@ def test_a_model_without_a_usable_reply_fails_its_cycle_and_the_run_goes_on(root
 
 
 def test_an_engine_that_is_out_of_budget_ends_the_run(root):
-    result, _ = run(root, [DAY_FIRST + "DONE x"], max_calls=3)
+    result, _ = run(root, [DAY_FIRST + "DONE x"], max_calls=4)
     assert result.stopped == "budget"
     assert (root / "prompts/system.md").read_text() == "You turn dates into ISO dates.\n"
