@@ -17,9 +17,10 @@ from .base import BaseAgent
 from .settings import ChatSettings, checked
 from .skill_reading import skill_reader
 
-_THINKING = re.compile(r"\s*(?:<think>)?(?:(?!</?think>).)*</think>", re.DOTALL)
 NOTE_CHARS = 200
 """Room for the words that say what a tool left out, so that these are not cut as well."""
+
+_THINKING = re.compile(r"\s*(?:<think>)?(?:(?!</?think>).)*</think>", re.DOTALL)
 _UNFINISHED = re.compile(r"\s*<think>.*", re.DOTALL)
 
 
