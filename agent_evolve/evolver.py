@@ -144,7 +144,13 @@ class Evolver:
             timeout = config.task_timeout
             agent_model, engine_model = self._models.agent, self._models.engine
             runtime = Runtime(_meter(ledger, agent_model, "agent"), sandbox, timeout)
-            self.engine.runtime = Runtime(_meter(ledger, engine_model, "engine"), sandbox, timeout)
+            told = "evolver_max_tokens" in config.model_fields_set
+            self.engine.runtime = Runtime(
+                _meter(ledger, engine_model, "engine"),
+                sandbox,
+                timeout,
+                max_tokens=config.evolver_max_tokens if told else None,
+            )
             if hasattr(self.benchmark, "runtime"):
                 judge = _meter(ledger, self._models.judge, "judge")
                 self.benchmark.runtime = Runtime(judge, sandbox, timeout)

@@ -24,11 +24,13 @@ class Runtime:
         model: the metered model of this role, or ``None`` when none is configured.
         sandbox: where commands run, or ``None`` when nothing in this run needs one.
         task_timeout: seconds one task may take; a command agent is killed after it.
+        max_tokens: tokens of one answer of the model, where the run's settings say so.
     """
 
     model: Model | None = None
     sandbox: Sandbox | None = None
     task_timeout: float = 600.0
+    max_tokens: int | None = None
 
     def require_model(self, who: str) -> Model:
         """The model, or a ``ConfigurationError`` that says how to name one."""

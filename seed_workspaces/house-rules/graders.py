@@ -19,7 +19,7 @@ CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER, product TEXT, 
 
 QUERY_SECONDS = 2.0
 MOST_ROWS = 200
-# What a query may do: read tables and call functions. Writing, ATTACH, PRAGMA and all else is denied.
+# What a query may do: read tables and call functions. Writing, ATTACH, PRAGMA: all is denied.
 ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 
 

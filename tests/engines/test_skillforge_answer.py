@@ -234,3 +234,4 @@ def test_local_models_answer_and_others_use_the_shell_by_default():
     assert engine.options.for_model("local:qwen").edit_mode == "answer"
     assert engine.options.for_model("anthropic:claude-x").edit_mode == "shell"
     assert engine.options.for_model("anthropic:claude-x").max_tokens == 16_384
+    assert engine.options.for_model("anthropic:claude-x", 900).max_tokens == 900

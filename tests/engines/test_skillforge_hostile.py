@@ -7,15 +7,19 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent_evolve.errors import ModelError, UnsafePathError
 
 from .skillforge_support import (
     bash,
     files,
+    forge,
     make_workspace,
     observed,
     outputs,
+    step,
 )
 from .skillforge_support import run_in_shell as run
 
@@ -196,3 +200,38 @@ def test_pipes_caches_and_secrets_do_not_end_up_in_a_candidate(tmp_path):
     assert "memory/.env: names like this are kept for keys" in told
     assert "__pycache__" not in told
     assert result.metadata["layers"] == {"prompts": {"added": 0, "modified": 1, "deleted": 0}}
+
+
+NAMES = """.. . skills prompts memory tools evolution manifest.yaml .git dates SKILL.md system.md
+_drafts link con C: ~ .env"""
+PARTS = st.sampled_from([*NAMES.split(), "", "a b", "\0"])
+PATHS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
+BLOCKS = st.one_of(
+    PATHS.map("FILE {}\n```\n---\nname: dates\ndescription: d\n---\nx\n```".format),
+    PATHS.map("EDIT {}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE".format),
+    PATHS.map("DELETE {}".format),
+    PATHS.map("MEMORY[{}] lesson".format),
+    PATHS.map("ACCEPT {}".format),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(BLOCKS, min_size=1, max_size=3))
+def test_no_reply_reaches_a_file_outside_of_the_layers_that_may_change(tmp_path_factory, blocks):
+    top = tmp_path_factory.mktemp("reply")
+    root = top / "agent"
+    workspace = make_workspace(root, {"tools/t.py": "x = 1\n", "evolution/journal.jsonl": "{}\n"})
+    (top / "outside").mkdir()
+    (root / "skills/link").symlink_to(top / "outside")
+    before = files(top)
+    engine, _ = forge(["CHANGES\n" + "\n".join(blocks) + "\nDONE"] * 2, edit_mode="answer")
+    try:
+        result = step(engine, workspace)
+    except ModelError:
+        assert files(top) == before
+        return
+    changed = {name for name, data in files(top).items() if before.get(name) != data}
+    changed |= before.keys() - files(top).keys()
+    layers = ("agent/prompts/", "agent/skills/", "agent/memory/")
+    assert all(name.startswith(layers) for name in changed)
+    assert result.mutated == bool(changed)

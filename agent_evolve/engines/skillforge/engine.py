@@ -62,7 +62,8 @@ class SkillForge(EvolutionEngine):
         reason = _nothing_to_do(before, observations)
         if reason:
             return StepResult(False, f"no change: {reason}", compare(before, before).as_metadata())
-        settings = self.options.for_model(self.runtime.require_model("the engine skillforge").name)
+        model = self.runtime.require_model("the engine skillforge")
+        settings = self.options.for_model(model.name, self.runtime.max_tokens)
         rules = self._rules(manifest.evolvable_layers, manifest.locked)
         context = build_context(
             before,

@@ -24,7 +24,8 @@ class Options:
         edit_mode: ``shell``: the model edits with a bash tool; ``answer``: it writes all changes in
             one structured reply; ``auto``: ``answer`` for ``local:`` models, else ``shell``.
         max_turns: calls of the model in one step in shell mode, 1 or more.
-        max_tokens: tokens of one answer. Default 16,384; 2,048 for ``local:`` models.
+        max_tokens: tokens of one answer. Default: the run's ``evolver_max_tokens``; where that is
+            not set either, 16,384, or 1,024 for ``local:`` models.
         temperature: sent only when set, as some models refuse the parameter; 0 for ``local:``
             models, which take it and differ from run to run otherwise.
         context_chars: characters of the prompt built from the workspace and the observations, at
@@ -66,13 +67,13 @@ class Options:
             _check(name, value, optional=known[name].default is None)
         return cls(**values)
 
-    def for_model(self, model_name: str) -> Settings:
-        """The options with every default decided for one model."""
+    def for_model(self, model_name: str, run_max_tokens: int | None = None) -> Settings:
+        """The options with every default decided for one model and run."""
         small = model_name.startswith(LOCAL_PREFIX)
         chosen: EditMode = "answer" if small else "shell"
         return Settings(
             edit_mode=chosen if self.edit_mode == "auto" else self.edit_mode,
-            max_tokens=self.max_tokens or (2_048 if small else 16_384),
+            max_tokens=self.max_tokens or run_max_tokens or (1_024 if small else 16_384),
             context_chars=self.context_chars or (8_000 if small else 60_000),
             temperature=0.0 if small and self.temperature is None else self.temperature,
             options=self,
