@@ -205,7 +205,8 @@ def test_pipes_caches_and_secrets_do_not_end_up_in_a_candidate(tmp_path):
 NAMES = """.. . skills prompts memory tools evolution manifest.yaml .git dates SKILL.md system.md
 _drafts link con C: ~ .env"""
 PARTS = st.sampled_from([*NAMES.split(), "", "a b", "\0"])
-PATHS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
+ANYWHERE = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
+PATHS = st.one_of(ANYWHERE, ANYWHERE.map("skills/{}".format))
 BLOCKS = st.one_of(
     PATHS.map("FILE {}\n```\n---\nname: dates\ndescription: d\n---\nx\n```".format),
     PATHS.map("EDIT {}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE".format),
