@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,7 @@ class CycleRunner:
     """Runs the cycles of one workspace. ``agent`` is loaded from ``head``, the accepted version."""
 
     agent: BaseAgent
+    make_agent: Callable[[Path], BaseAgent]
     engine: EvolutionEngine
     config: EvolveConfig
     manifest: Manifest
@@ -224,7 +225,7 @@ class CycleRunner:
         """Give the agent the head's files: read again (hot) or a new agent (cold)."""
         self.repository.materialise(self.head_tree, self.places.head, untouched=True)
         if self.manifest.reload_strategy == "cold":
-            self.agent = self.agent.at(self.places.head)
+            self.agent = self.make_agent(self.places.head)
         else:
             self.agent.reload_from_fs()
 

@@ -105,6 +105,6 @@ def _tasks(split: str, benchmark: BenchmarkAdapter, config: EvolveConfig) -> Seq
     if not tasks:
         raise BenchmarkError(
             f"the {split} split has no tasks",
-            fix="mark some tasks with it in the task file, or set holdout_ratio above 0",
+            fix=f"mark some tasks with the split {split!r} in the task file",
         )
     return tasks

@@ -174,6 +174,7 @@ class EvolutionLoop:
         workers = self.config.solve_workers
         return CycleRunner(
             agent=self.make_agent(places.head),
+            make_agent=self.make_agent,
             engine=self.engine,
             config=self.config,
             manifest=self.manifest,

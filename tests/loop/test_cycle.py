@@ -319,3 +319,25 @@ def events(place):
         json.loads(line)
         for line in (place / "evolution" / "journal.jsonl").read_text().splitlines()
     ]
+
+
+class Counted(Leveller):
+    made = 0
+
+    def __init__(self, workspace_path):
+        type(self).made += 1
+        super().__init__(workspace_path)
+
+
+@pytest.mark.parametrize(("strategy", "anew"), [("hot", 0), ("cold", 3)])
+def test_a_cold_reload_builds_the_agent_anew_after_each_cycle(tmp_path, strategy, anew):
+    place = make_workspace(tmp_path / "agent")
+    manifest = json.loads((place / "manifest.yaml").read_text())
+    manifest["reload_strategy"] = strategy
+    manifest["agent"] = {"entrypoint": "tests.loop.test_cycle.Counted"}
+    (place / "manifest.yaml").write_text(json.dumps(manifest))
+    evolver = Evolver(place)
+    Counted.made = 0
+    result = evolver.run(cycles=3)
+    assert result.final_score == 0.6
+    assert Counted.made == 1 + anew
