@@ -17,6 +17,8 @@ CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER, product TEXT, 
                      status INTEGER, day TEXT, deleted INTEGER);
 """
 
+ROWS = 20242769
+"""Seeds the rows: with these, no question is answered rightly by forgetting a house rule."""
 QUERY_SECONDS = 2.0
 MOST_ROWS = 200
 # What a query may do: read tables and call functions. Writing, ATTACH, PRAGMA: all is denied.
@@ -62,7 +64,7 @@ def grade_sql(output, expected):
 
 def database():
     """The shop's database in memory, always the same rows, open for reading only."""
-    rng = random.Random(20240229)
+    rng = random.Random(ROWS)
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA)
     for number in range(1, 41):
@@ -109,7 +111,7 @@ def grade_order(output, expected):
     wanted = json.loads(expected)
     try:
         seen = json.loads(output.strip())
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0.0, f"expected {expected!r}, but this is not JSON alone: {output[:300]!r}"
     if not isinstance(seen, dict):
         return 0.0, f"expected {expected!r}, but this is not a JSON object: {output[:300]!r}"

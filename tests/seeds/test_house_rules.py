@@ -8,6 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -68,7 +69,7 @@ def test_no_two_questions_have_the_same_rows_by_chance() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_expected_answer_is_right_and_another_task_s_is_not(family: str) -> None:
     rows = tasks(family)
-    for row, other in zip(rows, rows[1:], strict=False):
+    for row, other in pairwise(rows):
         assert score(family, f" {row['expected']}\n", row["expected"])[0] == 1.0
         assert score(family, other["expected"], row["expected"])[0] < 1.0
 
