@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .agents.base import BaseAgent
 from .agents.loading import agent_class
 from .config import EvolveConfig
 from .errors import AgentEvolveError
@@ -62,9 +61,12 @@ def check(
         default = config.evolver_model if config else None
         set_here = config is not None and "evolver_model" in config.model_fields_set
         _model(rows, "engine's model", evolver_model or (default if set_here else named or default))
-    if any(getattr(part, "needs_sandbox", False) for part in (cls, made_engine, benchmark)):
+    made_agent = _collect(rows, "agent's files", lambda: cls(root)) if cls is not None else None
+    parts = (made_agent or cls, made_engine, benchmark)
+    if any(getattr(part, "needs_sandbox", False) for part in parts):
         _collect(rows, "sandbox", find_sandbox, lambda sandbox: sandbox.name)
-    _needs(rows, cls, root)
+    for what, ok, fix in made_agent.needs() if made_agent is not None else ():
+        rows.append(Row(what, ok, "found" if ok else "missing", fix))
     return rows
 
 
@@ -111,15 +113,6 @@ def _files(rows: list[Row], root: Path) -> None:
     for problem in problems:
         serious = getattr(problem, "severity", "error") == "error"
         rows.append(Row("files", not serious, str(problem), getattr(problem, "fix", "")))
-
-
-def _needs(rows: list[Row], cls: type[BaseAgent] | None, root: Path) -> None:
-    """What an agent itself says it needs, such as a program on the PATH."""
-    if cls is None:
-        return
-    agent = _collect(rows, "agent's files", lambda: cls(root))
-    for what, ok, fix in agent.needs() if agent else ():
-        rows.append(Row(what, ok, "found" if ok else "missing", fix))
 
 
 def _git() -> Row:

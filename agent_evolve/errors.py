@@ -12,7 +12,7 @@ The hierarchy says what the loop does about an error:
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class AgentEvolveError(Exception):
@@ -89,9 +89,18 @@ class JournalError(AgentEvolveError):
 
 
 class InfrastructureError(AgentEvolveError):
-    """The outside failed (outage, rate limit, refusal, harness time-out). Makes a task invalid."""
+    """The outside failed (outage, rate limit, refusal, harness time-out). Makes a task invalid.
+
+    ``metrics`` are those of the task that failed, so that what it cost all the same is counted.
+    """
 
     exit_code = 5
+
+    def __init__(
+        self, message: str, *, fix: str = "", metrics: Mapping[str, float] | None = None
+    ) -> None:
+        super().__init__(message, fix=fix)
+        self.metrics = dict(metrics or {})
 
 
 class ModelError(InfrastructureError):

@@ -3,59 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
-
-from ..errors import ConfigurationError, InfrastructureError, UnknownNameError
-from ..execution import CommandResult, Limits
-from ..execution.process import run_process
+from ..errors import ConfigurationError, InfrastructureError
+from ..execution import Limits
+from ..execution.process import ProcessResult, run_process
 from ..execution.written import read_written
 from ..types import Task, Trajectory
 from . import prompting
 from .base import BaseAgent
-from .command_output import Format, Reading, read_output
+from .command_directory import TaskDirectory
+from .command_output import Reading, read_output
+from .command_settings import CommandSettings, fill, parse_command
 from .settings import checked
-from .task_files import lay_out
 
-PLACEHOLDERS = ("workspace", "task", "task_file", "out", "id", "model")
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NESTED = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
 """Variables by which a program would take itself to be running inside another of its kind."""
-
-
-class CommandSettings(BaseModel):
-    """Options of the command agent, under ``agent:`` in ``manifest.yaml``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    command: tuple[str, ...] | str
-    """Program and arguments; a text is split as a shell would split it, but no shell runs it."""
-    output: Format = "text"
-    """How to read the answer: ``text`` (stdout), ``file`` (what it wrote to ``{out}``),
-    ``claude-json`` or ``codex-jsonl``."""
-    stdin: StrictBool = False
-    """Give the task's text on standard input."""
-    skills_to: str | None = None
-    """Where skills are put in the task's directory, e.g. ``.claude/skills``."""
-    instructions_to: str | None = None
-    """The file that prompt, fragments and memory are written to, e.g. ``CLAUDE.md``."""
-    memory_chars: Annotated[int, Field(ge=0)] = 6000
-    """Characters of memory in the instructions; the newest entries that fit are taken."""
-    model: str = ""
-    """What ``{model}`` stands for, and the name in the ledger."""
-    env: dict[str, str] = Field(default_factory=dict)
-    """Variables added to the environment."""
-    sandbox: StrictBool = False
-    """Run in the sandbox: no network, no login, nothing of the user's."""
-    output_bytes: Annotated[int, Field(ge=1024)] = 8 * 1024**2
-    """Bytes of output that are kept."""
+_LOGIN_CHECK_SECONDS = 30.0
 
 
 class CommandAgent(BaseAgent):
@@ -63,7 +29,8 @@ class CommandAgent(BaseAgent):
 
         agent:
           type: command
-          command: [claude, -p, "{task}", --output-format, json]
+          command: [claude, -p, --output-format, json]
+          stdin: true
           output: claude-json
           skills_to: .claude/skills
           instructions_to: CLAUDE.md
@@ -71,15 +38,18 @@ class CommandAgent(BaseAgent):
     The directory holds the task's files, the workspace's skills as real files where the program
     looks for them, and prompt, fragments and memory as its instructions. In the command
     ``{task}`` stands for the task's text, ``{task_file}`` for a file that holds it, ``{workspace}``
-    for a copy of the workspace, ``{out}`` for the file of the answer, ``{id}`` and ``{model}`` for
-    what they say. Each stays one argument, whatever it contains.
+    for a copy of the workspace (without tasks, grader and history), ``{out}`` for the file of the
+    answer, ``{id}`` and ``{model}`` for what they say. Each stays one argument, whatever it
+    contains. Most programs take an argument that begins with a dash for an option: give such tasks
+    with ``stdin: true`` or after ``--``.
 
     The program runs as the user, with the user's login, PATH and network, unless ``sandbox`` is
     set. All that it starts ends with it, at the latest after ``runtime.task_timeout`` seconds.
 
-    Its own failure (exit code, no answer) scores 0.0; an outage or a rate limit raises
+    Its own failure (exit code, no answer) scores 0.0; an outage, a rate limit or a time-out raises
     ``InfrastructureError``; a missing program or login raises ``ConfigurationError``. Cost and
-    tokens that it reports enter the run's ledger. Options: see ``CommandSettings``.
+    tokens that it reports enter the run's ledger, those of failed tasks too.
+    Options: see ``CommandSettings``.
     """
 
     reports_cost = True
@@ -92,59 +62,49 @@ class CommandAgent(BaseAgent):
                 fix='add to agent: in manifest.yaml, e.g. command: [my-program, "{task}"]',
             )
         self.settings = checked(CommandSettings, self.options, "the command agent")
-        self._argv = _argv(self.settings.command)
+        self._argv = parse_command(self.settings.command)
         self.needs_sandbox = self.settings.sandbox
 
     def needs(self) -> list[tuple[str, bool, str]]:
         program = self._argv[0]
-        found = "{" in program or shutil.which(program) is not None
-        return [(f"program {program}", found, f"install {program}, or correct 'command:'")]
+        if "{" in program:
+            path = program.replace("{workspace}", str(self.workspace.root))
+            found = "{" in path or os.access(path, os.X_OK)
+        else:
+            found = shutil.which(program, path=self._environment().get("PATH")) is not None
+        rows = [(f"program {program}", found, f"install {program}, or correct 'command:'")]
+        if found and self.settings.login_check:
+            rows.append((f"login of {program}", self._logged_in(), f"log in to {program}"))
+        return rows + self._shadows()
 
     def solve(self, task: Task) -> Trajectory:
         with tempfile.TemporaryDirectory(
             prefix="agent-evolve-task-", ignore_cleanup_errors=True
         ) as directory:
-            places = _Places(Path(directory).resolve())
-            self._lay_out(task, places)
-            argv = self._filled(task, places)
-            done = self._run(argv, task, places)
-            reading = self._read(done, places)
-        metrics = dict(reading.metrics) | {"seconds": done.seconds}
-        if reading.kind == "login":
-            raise ConfigurationError(
-                f"{self._argv[0]}: {reading.error}",
-                fix=f"log in to {self._argv[0]}, or set its key, and run again",
-            )
-        if reading.kind == "outside":
-            raise InfrastructureError(f"{self._argv[0]}: {reading.error}")
+            place = TaskDirectory(Path(directory).resolve())
+            self._lay_out(task, place)
+            ran = self._run(task, place)
+            reading = self._read(ran, place)
+        metrics = dict(reading.metrics) | {"seconds": ran.seconds}
+        self._raise_if_not_its_own(ran, reading, metrics)
         error = reading.error or (None if reading.answer else "the program gave no answer")
-        return Trajectory(task.id, reading.answer, reading.steps, error=error, metrics=metrics)
+        return Trajectory(
+            task.id,
+            reading.answer,
+            reading.steps,
+            conversation=[{"session": reading.session}] if reading.session else [],
+            error=error,
+            metrics=metrics,
+        )
 
-    def _lay_out(self, task: Task, places: _Places) -> None:
-        for place in (places.task, places.out.parent):
-            place.mkdir()
-        lay_out(task, places.task)
-        places.task_file.write_text(task.input, encoding="utf-8", errors="replace")
+    def _lay_out(self, task: Task, place: TaskDirectory) -> None:
+        place.prepare(task)
         if self.settings.skills_to:
-            self._copy_skills(places.task / self.settings.skills_to)
+            place.copy_skills(self.workspace.root / "skills", self.settings.skills_to)
         if self.settings.instructions_to:
-            path = places.task / self.settings.instructions_to
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self._instructions(), encoding="utf-8")
+            place.write(self.settings.instructions_to, self._instructions())
         if any("{workspace}" in part for part in self._argv):
-            shutil.copytree(self.workspace.root, places.workspace, symlinks=True)
-
-    def _copy_skills(self, target: Path) -> None:
-        """Skills with all that belongs to them, except drafts; links stay links inside of them."""
-        source = self.workspace.root / "skills"
-        if not source.is_dir():
-            return
-        target.mkdir(parents=True, exist_ok=True)
-        for skill in sorted(source.iterdir()):
-            if skill.name == "_drafts" or skill.name.startswith("."):
-                continue
-            if skill.is_dir():
-                shutil.copytree(skill, target / skill.name, symlinks=True, dirs_exist_ok=True)
+            place.copy_workspace(self.workspace)
 
     def _instructions(self) -> str:
         names = self.workspace.list_memory_categories()
@@ -153,116 +113,103 @@ class CommandAgent(BaseAgent):
         sections = [self.system_prompt, *self.fragments.values(), memory]
         return prompting.readable(prompting.join_sections(sections)) + "\n"
 
-    def _filled(self, task: Task, places: _Places) -> list[str]:
-        values = {
-            "workspace": str(places.workspace),
-            "task": task.input.replace("\0", ""),
-            "task_file": str(places.task_file),
-            "out": str(places.out),
-            "id": task.id.replace("\0", ""),
-            "model": self.settings.model,
-        }
-        return [_PLACEHOLDER.sub(lambda m: values[m[1]], part) for part in self._argv]
+    def _environment(self) -> dict[str, str]:
+        return {k: v for k, v in os.environ.items() if k not in _NESTED} | self.settings.env
 
-    def _run(self, argv: list[str], task: Task, places: _Places) -> _Done:
-        stdin = task.input.encode("utf-8", "replace") if self.settings.stdin else b""
-        seconds = self.runtime.task_timeout
-        if self.settings.sandbox:
-            result = self.runtime.require_sandbox("the command agent").run(
+    def _run(self, task: Task, place: TaskDirectory) -> ProcessResult:
+        settings, seconds = self.settings, self.runtime.task_timeout
+        argv = fill(
+            self._argv,
+            {
+                "workspace": str(place.workspace),
+                "task": task.input,
+                "task_file": str(place.task_file),
+                "out": str(place.out),
+                "id": task.id,
+                "model": settings.model,
+            },
+        )
+        stdin = task.input.encode("utf-8", "replace") if settings.stdin else b""
+        if not settings.sandbox:
+            return run_process(
                 argv,
-                cwd=places.task,
-                writable=[places.task, places.out.parent],
-                readable=[path for path in (places.workspace, places.task_file) if path.exists()],
-                env=self.settings.env,
-                stdin=stdin,
-                limits=Limits(
-                    wall_seconds=seconds,
-                    cpu_seconds=seconds,
-                    output_bytes=self.settings.output_bytes,
-                ),
-            )
-            done = _Done(result, result.output, "", result.seconds)
-        else:
-            ran = run_process(
-                argv,
-                cwd=places.task,
-                env={k: v for k, v in os.environ.items() if k not in _NESTED} | self.settings.env,
+                cwd=place.task,
+                env=self._environment(),
                 stdin=stdin,
                 wall_seconds=seconds,
-                output_bytes=self.settings.output_bytes,
+                output_bytes=settings.output_bytes,
                 separate_stderr=True,
             )
-            done = _Done(ran, ran.output, ran.stderr, ran.seconds)
-        if done.result.timed_out:
-            raise InfrastructureError(
-                f"{argv[0]} did not end within {seconds:g} seconds",
-                fix="raise task_timeout under 'config:' in manifest.yaml",
-            )
-        if done.result.exit_code in (126, 127):
-            raise ConfigurationError(
-                f"{argv[0]} could not be run: {(done.err or done.out).strip()[-300:]}",
-                fix=f"install {argv[0]}, or correct 'command:' under agent: in manifest.yaml",
-            )
-        return done
+        ran = self.runtime.require_sandbox("the command agent").run(
+            argv,
+            cwd=place.task,
+            writable=[place.task, place.out.parent],
+            readable=[path for path in (place.workspace, place.task_file) if path.exists()],
+            env=settings.env,
+            stdin=stdin,
+            limits=Limits(
+                wall_seconds=seconds, cpu_seconds=seconds, output_bytes=settings.output_bytes
+            ),
+        )
+        return ProcessResult(
+            ran.exit_code, ran.output, ran.timed_out, ran.truncated, seconds=ran.seconds
+        )
 
-    def _read(self, done: _Done, places: _Places) -> Reading:
-        code, truncated = done.result.exit_code, done.result.truncated
-        reading = read_output(self.settings.output, done.out, done.err, code, truncated)
-        if self.settings.output == "file" and not reading.error:
-            written = read_written(places.out)
+    def _read(self, ran: ProcessResult, place: TaskDirectory) -> Reading:
+        form = self.settings.output
+        reading = read_output(form, ran.output, ran.stderr, ran.exit_code, ran.truncated)
+        if form == "file" and not reading.error:
+            written = read_written(place.out)
             if written is None:
-                return Reading(error=f"nothing was written to {{out}} ({places.out.name})")
+                return Reading(error=f"nothing was written to {{out}} ({place.out.name})")
             return Reading(answer=written)
         return reading
 
+    def _raise_if_not_its_own(
+        self, ran: ProcessResult, reading: Reading, metrics: dict[str, float]
+    ) -> None:
+        """Raise when it was not the agent that failed."""
+        program = self._argv[0]
+        if ran.timed_out:
+            raise InfrastructureError(
+                f"{program} did not end within {self.runtime.task_timeout:g} seconds",
+                fix="raise task_timeout under 'config:' in manifest.yaml",
+                metrics=metrics,
+            )
+        if ran.exit_code in (126, 127):
+            said = (ran.stderr or ran.output).strip()[-300:]
+            fix = f"install {program}, or correct 'command:' under agent: in manifest.yaml"
+            if "Argument list too long" in said:
+                fix = "give long tasks with 'stdin: true', or as {task_file} in place of {task}"
+            raise ConfigurationError(f"{program} could not be run: {said}", fix=fix)
+        if reading.kind == "person":
+            raise ConfigurationError(
+                f"{program}: {reading.error}",
+                fix=f"log in to {program}, set its key or correct its model, and run again",
+            )
+        if reading.kind == "outside":
+            raise InfrastructureError(f"{program}: {reading.error}", metrics=metrics)
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where things lie for one task."""
-
-    base: Path
-
-    @property
-    def task(self) -> Path:
-        """The program's current directory."""
-        return self.base / "task"
-
-    @property
-    def workspace(self) -> Path:
-        return self.base / "workspace"
-
-    @property
-    def task_file(self) -> Path:
-        return self.base / "task.txt"
-
-    @property
-    def out(self) -> Path:
-        return self.base / "out" / "answer.txt"
-
-
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """How the program ended and what it printed."""
-
-    result: CommandResult
-    out: str
-    err: str
-    seconds: float
-
-
-def _argv(command: tuple[str, ...] | str) -> tuple[str, ...]:
-    """The command as arguments. Raises ``ConfigurationError`` for an empty one, one that can't be
-    split, or an unknown placeholder. JSON and the like may stand in braces."""
-    try:
-        parts = tuple(shlex.split(command)) if isinstance(command, str) else command
-    except ValueError as error:
-        raise ConfigurationError(f"agent option command: {error}: {command!r}") from error
-    if not parts or not parts[0]:
-        raise ConfigurationError(
-            "agent option command is empty", fix='for example: [my-program, "{task}"]'
+    def _logged_in(self) -> bool:
+        ran = run_process(
+            self.settings.login_check,
+            cwd=Path.home(),
+            env=self._environment(),
+            wall_seconds=_LOGIN_CHECK_SECONDS,
         )
-    for part in parts:
-        for name in _PLACEHOLDER.findall(part):
-            if name not in PLACEHOLDERS:
-                raise UnknownNameError("placeholder in agent option command", name, PLACEHOLDERS)
-    return parts
+        return ran.exit_code == 0 and not ran.timed_out
+
+    def _shadows(self) -> list[tuple[str, bool, str]]:
+        """Skills that the user's own of the same name would be mistaken for.
+
+        Claude Code leaves those alone with ``--setting-sources project``; Codex has no such option.
+        """
+        to = self.settings.skills_to
+        if to is None or self.settings.sandbox or "--setting-sources" in self._argv:
+            return []
+        places = [Path.home() / to / skill.name for skill in self.skills]
+        return [
+            (f"skill {place.name} alone", False, f"move away {place}: it has the same name")
+            for place in places
+            if place.exists()
+        ]

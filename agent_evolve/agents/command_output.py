@@ -15,18 +15,30 @@ from typing import Any, Literal
 from ..llm.tool_loop import clip
 
 Format = Literal["text", "claude-json", "codex-jsonl", "file"]
+Kind = Literal["", "agent", "outside", "person"]
 
-_LOGIN = re.compile(
-    r"invalid api key|api key not (?:found|valid)|authentication|unauthori[sz]ed|not logged in|"
-    r"please run /login|login required|\b401\b|oauth token|run `?codex login|credit balance",
+_PERSON = re.compile(
+    r"not logged in|please run /login|login required|codex login|failed to authenticate|"
+    r"authentication_error|invalid (?:x-)?api.key|incorrect api key|missing api key|"
+    r"api key not (?:found|valid)|401 unauthorized|\bstatus(?: code)?\W{0,3}40[13]\b|"
+    r"api error\W{0,3}40[13]\b|oauth token (?:has )?(?:expired|revoked)|"
+    r"credit balance is too low|insufficient_quota|check your plan and billing|"
+    r"issue with the selected model|model_not_found|model is not supported",
     re.IGNORECASE,
 )
 _OUTSIDE = re.compile(
-    r"rate.?limit|too many requests|overloaded|usage limit|quota|service unavailable|bad gateway|"
-    r"\b(?:429|500|502|503|504|529)\b|connection (?:refused|reset|error)|network|timed? ?out|"
-    r"stream disconnected|econn|enotfound",
+    r"rate.?limit|too many requests|overloaded|usage limit|quota exceeded|high demand|"
+    r"service unavailable|bad gateway|gateway time-?out|internal server error|"
+    r"(?:\bstatus(?: code)?|api error|\bhttp(?:/[\d.]+)?)\W{0,3}(?:408|429|5\d\d)\b|"
+    r"\((?:429|5\d\d)\)|connection (?:refused|reset|error|failed|closed|timed out)|"
+    r"stream disconnected|request timed out|waiting for network|network is unreachable|"
+    r"\be(?:connreset|connrefused|notfound|timedout|ai_again)\b|"
+    r"failed to lookup address|name or service not known|temporary failure in name resolution",
     re.IGNORECASE,
 )
+"""Words of the programs themselves; never looked for in what a task or an answer says."""
+_OWN_LIMITS = "error_max"
+"""Claude ends with these when the agent used up its turns, its money or its attempts."""
 _STEP_CHARS = 2_000
 _MOST_STEPS = 200
 
@@ -36,14 +48,16 @@ class Reading:
     """What a program's output says.
 
     ``error`` is ``""`` when it ended well; ``kind`` says whose failure it is: the agent's own, the
-    ``outside``'s (it says nothing about the agent), or a ``login`` that a person has to mend.
+    ``outside``'s (it says nothing about the agent), or one that a ``person`` has to mend, such as a
+    missing login.
     """
 
     answer: str = ""
     error: str = ""
-    kind: Literal["", "agent", "outside", "login"] = ""
+    kind: Kind = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     steps: list[dict[str, Any]] = field(default_factory=list)
+    session: str = ""
 
 
 def read_output(form: Format, out: str, err: str, exit_code: int, truncated: int = 0) -> Reading:
@@ -53,7 +67,7 @@ def read_output(form: Format, out: str, err: str, exit_code: int, truncated: int
     if form == "codex-jsonl":
         return _codex(out, err, exit_code, truncated)
     if exit_code:
-        return _failed(f"exit code {exit_code}: {_tail(err or out)}", err or out)
+        return _failed(f"exit code {exit_code}: {_tail(err or out)}", _tail(err))
     return Reading(answer=out.strip())
 
 
@@ -79,14 +93,41 @@ def _claude(out: str, err: str, exit_code: int, truncated: int) -> Reading:
     if result.get("structured_output") is not None:
         answer = json.dumps(result["structured_output"], ensure_ascii=False)
     text = answer if isinstance(answer, str) else "" if answer is None else json.dumps(answer)
+    session = str(result.get("session_id") or "")
+    steps = (steps + _denied(result))[:_MOST_STEPS]
     subtype = str(result.get("subtype") or "")
     if result.get("is_error") or subtype.startswith("error") or exit_code:
         errors = result.get("errors")
         said = text or (json.dumps(errors) if errors else "") or _tail(err)
-        words = f"{subtype or 'error'}: {said}" if said else subtype or f"exit code {exit_code}"
-        failed = _failed(words, said)
-        return Reading("", failed.error, failed.kind, metrics, steps[:_MOST_STEPS])
-    return Reading(text.strip(), metrics=metrics, steps=steps[:_MOST_STEPS])
+        named = "" if subtype == "success" else subtype
+        words = ": ".join(part for part in (named, said) if part) or f"exit code {exit_code}"
+        failed = _failed(words, "" if subtype.startswith(_OWN_LIMITS) else said)
+        kind = _kind_of_status(result.get("api_error_status")) or failed.kind
+        return Reading("", words, kind, metrics, steps, session)
+    return Reading(text.strip(), metrics=metrics, steps=steps, session=session)
+
+
+def _kind_of_status(status: Any) -> Kind:
+    """Whose failure an HTTP status tells of; ``""`` when it tells nothing."""
+    if not isinstance(status, int) or isinstance(status, bool):
+        return ""
+    if status in (401, 402, 403, 404):
+        return "person"
+    return "outside" if status in (408, 409, 429) or status >= 500 else "agent"
+
+
+def _denied(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Tools that Claude wanted and was not allowed to use."""
+    denials = result.get("permission_denials")
+    return [
+        {
+            "tool": str(denial.get("tool_name")),
+            "action": clip(json.dumps(denial.get("tool_input"), ensure_ascii=False), _STEP_CHARS),
+            "output": "permission denied",
+        }
+        for denial in (denials if isinstance(denials, list) else [])
+        if isinstance(denial, dict)
+    ]
 
 
 def _claude_steps(event: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -102,12 +143,14 @@ def _claude_steps(event: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _codex(out: str, err: str, exit_code: int, truncated: int) -> Reading:
-    answer, error, finished = "", "", False
+    answer, error, session, finished = "", "", "", False
     totals = {"input_tokens": 0.0, "output_tokens": 0.0, "turns": 0.0}
     steps: list[dict[str, Any]] = []
     for event in _objects(out):
         kind = event.get("type")
-        if kind == "item.completed":
+        if kind == "thread.started":
+            session = str(event.get("thread_id") or "")
+        elif kind == "item.completed":
             item = _mapping(event.get("item"))
             if item.get("type") == "agent_message":
                 answer = str(item.get("text") or "")
@@ -128,8 +171,8 @@ def _codex(out: str, err: str, exit_code: int, truncated: int) -> Reading:
     if error or exit_code:
         words = error or f"exit code {exit_code}: {_tail(err)}"
         failed = _failed(words, words)
-        return Reading("", failed.error, failed.kind, totals, steps[:_MOST_STEPS])
-    return Reading(answer.strip(), metrics=totals, steps=steps[:_MOST_STEPS])
+        return Reading("", failed.error, failed.kind, totals, steps[:_MOST_STEPS], session)
+    return Reading(answer.strip(), metrics=totals, steps=steps[:_MOST_STEPS], session=session)
 
 
 def _codex_step(item: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -148,14 +191,15 @@ def _no_result(who: str, out: str, err: str, exit_code: int, truncated: int) -> 
     """The program ended without saying how: its words decide whose failure that is."""
     if truncated:
         return _failed(f"{who} printed too much: {truncated:,} bytes of its output are lost", "")
-    said = (err.strip() + "\n" + out.strip()).strip()
-    words = f"{who} ended with exit code {exit_code} and no result: {_tail(said) or 'no words'}"
+    plain = "\n".join(line for line in out.splitlines() if not line.lstrip().startswith(("{", "[")))
+    said = _tail(f"{plain.strip()}\n{err.strip()}")
+    words = f"{who} ended with exit code {exit_code} and no result: {said or _tail(out) or 'no words'}"
     return _failed(words, said)
 
 
 def _failed(words: str, said: str) -> Reading:
-    if _LOGIN.search(said):
-        return Reading(error=words, kind="login")
+    if _PERSON.search(said):
+        return Reading(error=words, kind="person")
     return Reading(error=words, kind="outside" if _OUTSIDE.search(said) else "agent")
 
 

@@ -51,7 +51,7 @@ def _solve(agent: BaseAgent, task: Task, turn: int) -> tuple[Trajectory, Status]
     except STOPS_THE_RUN:
         raise
     except InfrastructureError as error:
-        return Trajectory(task.id, error=error.message), "invalid"
+        return Trajectory(task.id, error=error.message, metrics=error.metrics), "invalid"
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an agent is the user's code; its failure is a score
         return Trajectory(task.id, error=f"the agent raised {describe(error)}"), "agent_failed"
     if not isinstance(trajectory, Trajectory):

@@ -13,7 +13,8 @@ from tests.loop.support import cli
 
 FAKE = """#!{python}
 import json, os, re, sys
-task = next(a for a in sys.argv if a.startswith("Write the changelog line"))
+task = sys.stdin.read()
+assert task.startswith("Write the changelog line") and task not in sys.argv
 skill = open({skills!r} + "/changelog-line/SKILL.md").read()
 told = open({instructions!r}).read()
 known = dict(re.findall(r"Q: (.*)\\nA: (.*)", told))
