@@ -9,7 +9,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from ..errors import InfrastructureError, UnsafePathError
 from ..execution import CommandResult, Limits
 from ..execution.written import read_written
 from ..llm import Tool
@@ -68,7 +67,7 @@ class BashAgent(ChatAgent):
             tempfile.TemporaryDirectory(prefix="task-", ignore_cleanup_errors=True) as folder,
         ):
             place = Path(folder).resolve()
-            _furnish(task, place)
+            lay_out(task, place)
             token = _place.set(place)
             try:
                 yield [self._bash(place), *tools]
@@ -115,23 +114,11 @@ class BashAgent(ChatAgent):
         return [_HOW_TO, *([_described(entries)] if entries else [])]
 
     def _answer(self, task: Task, text: str) -> str:
-        path = _place.get() / ANSWER
-        written = None if path.is_dir() else read_written(path)
-        return written or text
+        return read_written(_place.get() / ANSWER) or text
 
     def _output_chars(self) -> int:
         output_chars = cast(BashSettings, self.settings).output_chars
         return max(output_chars + NOTE_CHARS, super()._output_chars())
-
-
-def _furnish(task: Task, place: Path) -> None:
-    """Lay out a task's files; what a benchmark wrote wrongly says nothing about the agent."""
-    try:
-        lay_out(task, place)
-    except (UnsafePathError, ValueError, TypeError) as error:
-        raise InfrastructureError(
-            f"the files of task {task.id!r} can't be laid out: {error}"
-        ) from error
 
 
 def in_words(result: CommandResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from ..errors import InfrastructureError
+from ..errors import InfrastructureError, UnsafePathError
 from ..types import Task
 from ..workspace.names import inside
 
@@ -25,7 +25,7 @@ def lay_out(task: Task, place: Path) -> None:
             inside(place, path)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(str(text), encoding="utf-8")
-    except OSError as error:
+    except (OSError, ValueError, TypeError, UnsafePathError) as error:
         raise InfrastructureError(
             f"the files of task {task.id!r} can't be laid out: {error}"
         ) from error

@@ -105,6 +105,9 @@ class _Box:
         env: Mapping[str, str],
         stdin: bytes,
     ) -> CommandResult:
+        parts = [command] if isinstance(command, str) else command
+        if any("\0" in part for part in parts):
+            return CommandResult(126, "a command can't hold a NUL character; it was not run")
         with ExitStack() as stack:
             inner, files = self._inner(command, cwd)
             fds: list[int] = []

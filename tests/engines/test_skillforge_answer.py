@@ -235,3 +235,16 @@ def test_local_models_answer_and_others_use_the_shell_by_default():
     assert engine.options.for_model("anthropic:claude-x").edit_mode == "shell"
     assert engine.options.for_model("anthropic:claude-x").max_tokens == 16_384
     assert engine.options.for_model("anthropic:claude-x", 900).max_tokens == 900
+
+
+def test_the_example_given_back_is_no_change(tmp_path):
+    """What a small model does: it repeats the instructions' example word for word."""
+    example = (
+        "CHANGES\nMEMORY Refunds are paid within 14 days.\n"
+        "DONE Letters failed as they lacked the order number.\n"
+    )
+    workspace = make_workspace(tmp_path)
+    result, model = run(workspace, example, "CHANGES\nMEMORY The day stands first.\nDONE ok\n")
+    assert result.mutated
+    assert workspace.read_memories() == [{"content": "The day stands first."}]
+    assert "those of the example" in model.requests[1].messages[-1].content

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -280,7 +281,7 @@ def test_background_processes_end_with_the_command(sandbox: Sandbox, place: Path
 
 
 def test_fork_bomb_is_contained(sandbox: Sandbox, place: Path) -> None:
-    bomb = ":(){ :|:& };:"
+    bomb = f": {uuid4()}; :(){{ :|:& }};:"  # its own among those of other tests
     most, done = 0, threading.Event()
 
     def count() -> None:

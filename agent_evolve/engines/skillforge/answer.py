@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from ...errors import ModelError
@@ -11,6 +12,7 @@ from ...workspace.atomic import write_bytes
 from . import wording
 from .changes import compare
 from .context import Context
+from .operations import Operation
 from .options import Settings
 from .outcome import Outcome, asked_again
 from .reply import Reply, parse_reply
@@ -61,7 +63,22 @@ def edit_by_answer(
 def _staged(reply: Reply, tree: Tree, rules: Rules, context: Context) -> Staged:
     if reply.problems:
         return Staged(tree, reply.problems)
+    copied = [operation for operation in reply.operations if operation in _example()]
+    if copied:
+        return Staged(tree, (wording.copied_example(len(copied), _a_failure(context)),))
     return stage(reply.operations, tree, rules, whole=context.whole)
+
+
+@cache
+def _example() -> tuple[Operation, ...]:
+    """The blocks of the instructions' own example, which small models like to give back."""
+    return parse_reply(wording.EXAMPLE).operations
+
+
+def _a_failure(context: Context) -> str:
+    """The input of a task that failed, fenced; of any task where none did."""
+    worst = min((case.observation for case in context.cases), key=lambda o: o.score or 0.0)
+    return context.fence.wrap(worst.task.input[:300], "a task")
 
 
 def write_tree(root: Path, before: Tree, after: Tree) -> None:

@@ -68,6 +68,9 @@ description: How to answer a complaint. Use it when a customer complains.
     "delete": "DELETE skills/old-skill",
     "drafts": "ACCEPT draft-name\nREJECT draft-name",
 }
+EXAMPLE = "\n".join(["CHANGES", *_BLOCKS.values(), "DONE"])
+"""All blocks of the example, as a reply."""
+
 _EXPLAINED = {
     "prompts": "An EDIT with an empty SEARCH adds lines at the end of a file; else SEARCH holds "
     "lines that occur once in the file, copied exactly, and REPLACE what comes in their place.",
@@ -141,6 +144,14 @@ def repair_answer(problems: tuple[str, ...]) -> str:
         "Your reply can't be used, and nothing of it was applied:\n"
         + _list(problems)
         + "\nWrite the whole reply again, corrected, from CHANGES to DONE."
+    )
+
+
+def copied_example(blocks: int, task: str) -> str:
+    """What the model is told when it gives back the example instead of changes."""
+    return (
+        f"{blocks} of the blocks are those of the example, which is about another agent; write "
+        f"what this agent lacks for its own tasks, such as this one:\n{task}"
     )
 
 
