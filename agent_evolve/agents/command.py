@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from pathlib import Path
@@ -74,7 +75,8 @@ class CommandAgent(BaseAgent):
             found = shutil.which(program, path=self._environment().get("PATH")) is not None
         rows = [(f"program {program}", found, f"install {program}, or correct 'command:'")]
         if found and self.settings.login_check:
-            rows.append((f"login of {program}", self._logged_in(), f"log in to {program}"))
+            fix = f"log in to {program}; asked with: {shlex.join(self.settings.login_check)}"
+            rows.append((f"login of {program}", self._logged_in(), fix))
         return rows + self._shadows()
 
     def solve(self, task: Task) -> Trajectory:

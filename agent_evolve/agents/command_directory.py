@@ -63,7 +63,7 @@ class TaskDirectory:
             copy = target / skill.name
             shutil.copytree(skill, copy, symlinks=True, dirs_exist_ok=True)
             if (copy / "SKILL.md").is_symlink():
-                text = inside(source, skill / "SKILL.md").read_bytes()
+                text = inside(source.parent, skill / "SKILL.md").read_bytes()
                 (copy / "SKILL.md").unlink()
                 (copy / "SKILL.md").write_bytes(text)
 

@@ -67,7 +67,7 @@ def read_output(form: Format, out: str, err: str, exit_code: int, truncated: int
     if form == "codex-jsonl":
         return _codex(out, err, exit_code, truncated)
     if exit_code:
-        return _failed(f"exit code {exit_code}: {_tail(err or out)}", _tail(err))
+        return _failed(f"exit code {exit_code}: {_tail(err) or _tail(out)}", _tail(err))
     return Reading(answer=out.strip())
 
 
@@ -193,8 +193,8 @@ def _no_result(who: str, out: str, err: str, exit_code: int, truncated: int) -> 
         return _failed(f"{who} printed too much: {truncated:,} bytes of its output are lost", "")
     plain = "\n".join(line for line in out.splitlines() if not line.lstrip().startswith(("{", "[")))
     said = _tail(f"{plain.strip()}\n{err.strip()}")
-    words = f"{who} ended with exit code {exit_code} and no result: {said or _tail(out) or 'no words'}"
-    return _failed(words, said)
+    words = said or _tail(out) or "no words"
+    return _failed(f"{who} ended with exit code {exit_code} and no result: {words}", said)
 
 
 def _failed(words: str, said: str) -> Reading:

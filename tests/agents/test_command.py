@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 
 from agent_evolve.agents.command import CommandAgent
-from agent_evolve.errors import ConfigurationError, InfrastructureError, UnknownNameError
+from agent_evolve.errors import (
+    ConfigurationError,
+    InfrastructureError,
+    UnknownNameError,
+    UnsafePathError,
+)
 from agent_evolve.execution import find_sandbox
 from agent_evolve.runtime import Runtime
 from agent_evolve.types import Task
@@ -25,7 +30,12 @@ def agent(place: Path, code: str = "", *arguments: str, **options: Any) -> Comma
     (place / "prompts").mkdir(parents=True, exist_ok=True)
     (place / "prompts" / "system.md").write_text("Be brief.\n")
     command = options.pop("command", [PYTHON, "-c", code, *arguments])
-    manifest = {"name": "x", "agent": {"type": "command", "command": command, **options}}
+    benchmark = options.pop("benchmark", None)
+    manifest = {
+        "name": "x",
+        "benchmark": benchmark,
+        "agent": {"type": "command", "command": command, **options},
+    }
     (place / "manifest.yaml").write_text(json.dumps(manifest))
     made = CommandAgent(place)
     made.runtime = Runtime(task_timeout=20)
@@ -90,6 +100,45 @@ print(json.dumps([sorted(os.listdir(".")), sorted(os.listdir(".claude/skills")),
     assert "days first" in found[5]
     assert found[6] == "1,2"
     assert found[7] == ["manifest.yaml", "memory", "prompts", "skills"]
+
+
+def test_a_linked_skill_file_becomes_a_real_one(tmp_path: Path) -> None:
+    skill = tmp_path / "skills" / "dates"
+    skill.mkdir(parents=True)
+    (skill / "body.md").write_text("days first")
+    (skill / "SKILL.md").symlink_to("body.md")
+    code = "import os; p = 's/dates/SKILL.md'; print(os.path.islink(p), open(p).read())"
+    assert agent(tmp_path, code, skills_to="s").solve(Task("t", "x")).output == "False days first"
+
+
+@pytest.mark.parametrize("key", ["skills_to", "instructions_to"])
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "~/.claude/skills", ""])
+def test_nothing_is_put_outside_of_the_task_s_directory(
+    tmp_path: Path, key: str, path: str
+) -> None:
+    with pytest.raises(ConfigurationError, match="inside the task's directory"):
+        agent(tmp_path, "print(1)", **{key: path})
+
+
+def test_nor_through_a_link_that_a_task_brings(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "CLAUDE.md").symlink_to(tmp_path / "mine.md")
+    made = agent(tmp_path / "w", "print(1)", instructions_to="CLAUDE.md")
+    with pytest.raises(UnsafePathError):
+        made.solve(Task("t", "x", {"directory": str(files)}))
+    assert not (tmp_path / "mine.md").exists()
+
+
+def test_the_copy_of_the_workspace_tells_no_answers(tmp_path: Path) -> None:
+    for name in ("evolution/journal", "data/tasks.csv", "grade.py", "solve.py", ".env", "data/ok"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("42")
+    made = agent(tmp_path, "import os, sys; os.chdir(sys.argv[1]); os.system('find . -type f')",
+                 "{workspace}", benchmark={"name": "local", "tasks": ["data/tasks.csv"],
+                 "grader": {"name": "python", "function": "grade.py:grade"}})  # fmt: skip
+    found = made.solve(Task("t", "x")).output.split()
+    assert sorted(found) == ["./data/ok", "./manifest.yaml", "./prompts/system.md", "./solve.py"]
 
 
 def test_what_it_changes_in_the_workspace_stays_in_its_copy(tmp_path: Path) -> None:
@@ -181,6 +230,34 @@ def failure(**changes: Any) -> str:
             InfrastructureError,
             "usage limit",
         ),
+        (
+            "claude-json",
+            failure(is_error=True, api_error_status=500, result="something new"),
+            1,
+            InfrastructureError,
+            "something new",
+        ),
+        (
+            "claude-json",
+            failure(is_error=True, api_error_status=400, result="Prompt is too long"),
+            1,
+            "agent",
+            "Prompt is too long",
+        ),
+        (
+            "claude-json",
+            failure(is_error=True, api_error_status=404, result="the selected model"),
+            1,
+            ConfigurationError,
+            "correct its model",
+        ),
+        (
+            "claude-json",
+            failure(subtype="error_max_turns", result="after status 429 I gave up"),
+            1,
+            "agent",
+            "gave up",
+        ),
         ("claude-json", json.dumps(CLAUDE)[:80], 0, "agent", "no result"),
         ("claude-json", "", 3, "agent", "exit code 3"),
         ("claude-json", failure(result=""), 0, "agent", "no answer"),
@@ -206,6 +283,26 @@ def failure(**changes: Any) -> str:
             "agent",
             "context too long",
         ),
+        (
+            "codex-jsonl",
+            lines(
+                {
+                    "type": "error",
+                    "message": "Reconnecting... 1/1 (We’re currently experiencing high demand)",
+                }
+            ),
+            1,
+            InfrastructureError,
+            "high demand",
+        ),
+        (
+            "codex-jsonl",
+            lines(*CODEX[:4], {"type": "item.started", "text": "status 401: not logged in"}),
+            1,
+            "agent",
+            "no result",
+        ),
+        ("text", "the site says: 401 Unauthorized", 2, "agent", "Unauthorized"),
         ("text", "half", 2, "agent", "exit code 2"),
         ("text", "", 0, "agent", "no answer"),
         ("file", "printed only", 0, "agent", "nothing was written"),
@@ -222,6 +319,38 @@ def test_whose_failure_it_is(
     else:
         with pytest.raises(kind, match=says):
             made.solve(Task("t", "x"))
+
+
+def test_a_stream_that_was_mended_is_no_failure(tmp_path: Path) -> None:
+    events = [CODEX[0], {"type": "error", "message": "Reconnecting... 1/5"}, *CODEX[1:]]
+    made = agent(tmp_path, printing(lines(*events)), output="codex-jsonl")
+    trajectory = made.solve(Task("t", "x"))
+    assert (trajectory.output, trajectory.error) == ("2024-03-01", None)
+    assert trajectory.conversation == [{"session": "t"}]
+
+
+def test_a_failure_of_the_outside_tells_what_it_cost_all_the_same(tmp_path: Path) -> None:
+    text = failure(is_error=True, api_error_status=529, result="Overloaded")
+    with pytest.raises(InfrastructureError) as raised:
+        agent(tmp_path, printing(text, 1), output="claude-json").solve(Task("t", "x"))
+    assert raised.value.metrics["usd"] == 0.0125
+
+
+def test_a_tool_that_was_not_allowed_is_a_step(tmp_path: Path) -> None:
+    denied = [{"tool_name": "Bash", "tool_input": {"command": "ls"}}]
+    text = failure(permission_denials=denied)
+    trajectory = agent(tmp_path, printing(text), output="claude-json").solve(Task("t", "x"))
+    assert trajectory.steps == [
+        {"tool": "Bash", "action": '{"command": "ls"}', "output": "permission denied"}
+    ]
+
+
+def test_a_task_too_long_for_an_argument_says_how_to_give_it(tmp_path: Path) -> None:
+    long = Task("t", "x" * 200_000)
+    with pytest.raises(ConfigurationError, match="stdin: true"):
+        agent(tmp_path, "print(1)", "{task}").solve(long)
+    code = "import sys; print(len(sys.stdin.read()))"
+    assert agent(tmp_path, code, stdin=True).solve(long).output == "200000"
 
 
 def test_the_answer_as_a_file_and_never_through_a_link(tmp_path: Path) -> None:
@@ -284,6 +413,29 @@ def test_a_program_that_is_not_there_stops_the_run_with_advice(tmp_path: Path) -
     assert made.needs() == [
         ("program no-such-agent", False, "install no-such-agent, or correct 'command:'")
     ]
+
+
+def test_doctor_asks_whether_the_program_is_logged_in(tmp_path: Path) -> None:
+    for code, right in ((0, True), (1, False)):
+        check = [PYTHON, "-c", f"raise SystemExit({code})"]
+        row = agent(tmp_path, "print(1)", login_check=check).needs()[1]
+        assert row[:2] == (f"login of {PYTHON}", right)
+        assert f"asked with: {PYTHON} -c" in row[2]
+
+
+def test_doctor_finds_a_program_of_the_workspace(tmp_path: Path) -> None:
+    made = agent(tmp_path, command=["{workspace}/solve", "{task}"])
+    assert not made.needs()[0][1]
+    (tmp_path / "solve").write_text('#!/bin/sh\necho "$1"\n')
+    (tmp_path / "solve").chmod(0o755)
+    assert made.needs()[0][1]
+    assert made.solve(Task("t", "-x")).output == "-x"
+
+
+def test_braces_can_be_written(tmp_path: Path) -> None:
+    code = "import sys; print(sys.argv[1:])"
+    made = agent(tmp_path, code, "{{task}}", '{"a": {"b": 1}}')
+    assert made.solve(Task("t", "x")).output == """['{task}', '{"a": {"b": 1}}']"""
 
 
 def test_in_the_sandbox_nothing_of_the_users_is_there(tmp_path: Path) -> None:
