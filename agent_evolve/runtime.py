@@ -37,7 +37,7 @@ class Runtime:
         if self.model is None:
             raise ConfigurationError(
                 f"{who} needs a model and none is configured",
-                fix="add 'model: anthropic:claude-sonnet-4-5' to manifest.yaml, "
+                fix="add 'model: anthropic:claude-sonnet-5-5' to manifest.yaml, "
                 "or pass --model PROVIDER:NAME",
             )
         return self.model

@@ -18,7 +18,7 @@ BUDGET_REACHED = 4
 NOT_TRUSTWORTHY = 5
 
 ModelOption = Annotated[
-    str | None, typer.Option(help="The agent's model, e.g. anthropic:claude-sonnet-4-5.")
+    str | None, typer.Option(help="The agent's model, e.g. anthropic:claude-sonnet-5-5.")
 ]
 BenchmarkOption = Annotated[str | None, typer.Option(help="A registered benchmark.")]
 WorkersOption = Annotated[int | None, typer.Option(help="Tasks solved at once.")]

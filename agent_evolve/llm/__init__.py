@@ -3,7 +3,7 @@
     from agent_evolve.llm import Budget, Ledger, Message, Request, resolve_model
 
     ledger = Ledger(Budget(max_usd=5.0))
-    model = ledger.meter(resolve_model("claude-sonnet-4-5"), role="agent")
+    model = ledger.meter(resolve_model("claude-sonnet-5-5"), role="agent")
     print(model.complete(Request([Message("user", "Hello")])).text, ledger.usd)
 
 The protocol's types load at once; everything else on first use.

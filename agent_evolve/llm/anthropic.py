@@ -28,7 +28,7 @@ class AnthropicModel:
     """A Claude model.
 
     Args:
-        model: such as ``claude-sonnet-4-5``.
+        model: such as ``claude-sonnet-5-5``.
         api_key: else ``ANTHROPIC_API_KEY``, else ``ANTHROPIC_AUTH_TOKEN``.
         base_url: else ``ANTHROPIC_BASE_URL``, else Anthropic itself.
         timeout: seconds for one answer. max_retries: of the SDK, which honours ``Retry-After``.

@@ -87,6 +87,7 @@ class BedrockModel:
             f"use this model in {session.region_name}: Bedrock console, Model access",
             model_fix="list them: aws bedrock list-inference-profiles; most need a region's "
             "prefix, such as us. or eu.",
+            secrets=_secrets(session),
         )
 
     @property
@@ -170,7 +171,8 @@ class BedrockModel:
 
     def _refusal(self, error: Any) -> AgentEvolveError:
         details = error.response.get("Error", {})
-        code, message = details.get("Code", ""), details.get("Message", "") or str(error)
+        code = details.get("Code", "")
+        message = self._service.clean(details.get("Message", "") or str(error))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
         service = replace(self._service, known_models=known_models("aws"))
         said = f"Amazon Bedrock refused model {self._model!r}: {code}: {message}"
@@ -181,6 +183,13 @@ class BedrockModel:
         if code in ("ModelTimeoutException", "ModelErrorException", "ModelNotReadyException"):
             return ModelError(said)
         return service.refusal(status, f"{code}: {message}")
+
+
+def _secrets(session: Any) -> tuple[str, ...]:
+    """Values that must not appear in a message."""
+    credentials = session.get_credentials()
+    frozen = credentials.get_frozen_credentials() if credentials else None
+    return tuple(value for value in (frozen.secret_key, frozen.token) if value) if frozen else ()
 
 
 def _require_access(session: Any, name: str) -> None:

@@ -1,7 +1,7 @@
 """What a run may spend, what it has spent, and a model that asks before each call.
 
 ledger = Ledger(Budget(max_usd=5.0), sink=journal.append, traces=Path("evolution/traces"))
-model = ledger.meter(resolve_model("claude-sonnet-4-5"), role="agent")
+model = ledger.meter(resolve_model("claude-sonnet-5-5"), role="agent")
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 | typed | provider |
 |---|---|
-| ``anthropic:claude-sonnet-4-5``, ``claude-sonnet-4-5`` | Anthropic |
+| ``anthropic:claude-sonnet-5-5``, ``claude-sonnet-5-5`` | Anthropic |
 | ``bedrock:us.anthropic.claude-opus-4-6-v1``, the same bare, an ARN | Amazon Bedrock |
 | ``openai:gpt-5``, ``gpt-5``, ``o3`` | OpenAI |
 | ``openai:NAME@http://127.0.0.1:8080/v1`` | any server with OpenAI's chat protocol |
@@ -35,7 +35,7 @@ _BARE = (
 )
 
 EXAMPLES = (
-    "anthropic:claude-sonnet-4-5",
+    "anthropic:claude-sonnet-5-5",
     "bedrock:us.anthropic.claude-opus-4-6-v1",
     "openai:gpt-5",
     "openai:NAME@http://127.0.0.1:8080/v1",

@@ -75,7 +75,7 @@ class _Reader:
             "reload_strategy": self._reload(),
             "benchmark": self._part("benchmark"),
             "engine": self._part("engine"),
-            "model": self._text("model", fix="model: anthropic:claude-sonnet-4-5"),
+            "model": self._text("model", fix="model: anthropic:claude-sonnet-5-5"),
             "config": self._mapping("config"),
             "extra": extra,
         }

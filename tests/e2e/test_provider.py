@@ -43,7 +43,7 @@ def run(place: Path, provider: FakeProvider, model: str, *arguments: str):  # ty
     return cli("run", str(place), "--model", model, *arguments, env=env)
 
 
-MODELS = ["anthropic:claude-sonnet-4-5", "openai:gpt-5-mini"]
+MODELS = ["anthropic:claude-sonnet-5-5", "openai:gpt-5-mini"]
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -75,6 +75,6 @@ def test_it_runs_as_it_is_and_its_cost_is_counted(
 @pytest.mark.parametrize("seed", ["claude-code", "codex"])
 def test_doctor_says_that_the_program_is_missing(tmp_path: Path, seed: str) -> None:
     nothing = {"PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "sk-test"}
-    done = cli("doctor", seed, "--evolver-model", "claude-sonnet-4-5", cwd=tmp_path, env=nothing)
+    done = cli("doctor", seed, "--evolver-model", "claude-sonnet-5-5", cwd=tmp_path, env=nothing)
     assert done.returncode == 2, done.stdout
     assert "install" in done.stdout

@@ -7,7 +7,6 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -209,18 +208,3 @@ def test_a_prompt_holds_the_examples_of_its_own_family_only(tmp_path: Path) -> N
         answers = re.findall(r"^A: (.*)$", request.system, re.MULTILINE)
         kinds = {"sql" if a[0] == "S" else "orders" if a[0] == "{" else "dates" for a in answers}
         assert len(kinds) <= 1
-
-
-@pytest.mark.local_model
-@pytest.mark.slow
-def test_a_small_local_model_truly_learns(
-    tmp_path: Path, local_model_path: Callable[[str], Path]
-) -> None:
-    local_model_path("qwen2.5-coder-1.5b")
-    evolver = Evolver("house-rules", model="local:qwen2.5-coder-1.5b", work_dir=tmp_path)
-    result = evolver.run(cycles=2)
-    assert result.gated
-    assert result.start_score is not None
-    assert result.final_score is not None
-    assert result.start_score <= 0.35
-    assert result.final_score >= result.start_score + 0.3

@@ -1,0 +1,185 @@
+"""What is counted, what is let in, and what is kept of each call."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_evolve.errors import BudgetExceeded, ConfigurationError, ModelError
+from agent_evolve.llm import (
+    Budget,
+    Completion,
+    Ledger,
+    Message,
+    Request,
+    ScriptedModel,
+    Usage,
+    resolve_model,
+)
+
+PRICES = {"scripted:script": (1.0, 10.0)}
+
+
+def ask(model: Any, text: str = "hi", max_tokens: int = 100) -> Completion:
+    return model.complete(Request([Message("user", text)], max_tokens=max_tokens))
+
+
+def test_calls_tokens_and_dollars_are_counted_for_each_role() -> None:
+    ledger = Ledger(prices=PRICES)
+    answer = Completion("x", usage=Usage(1000, 200))
+    agent = ledger.meter(ScriptedModel([answer, answer]), "agent")
+    engine = ledger.meter(ScriptedModel([answer]), "engine")
+    for model in (agent, engine, agent):
+        ask(model)
+    totals = ledger.totals()
+    assert (totals["agent"].calls, totals["agent"].input_tokens) == (2, 2000)
+    assert totals["agent"].usd == pytest.approx(2 * (1000 * 1 + 200 * 10) / 1e6)
+    assert ledger.usd == pytest.approx(0.009)
+    assert (ledger.calls, ledger.tokens) == (3, 3600)
+
+
+def test_a_failed_call_is_counted_and_told() -> None:
+    told: list[dict[str, Any]] = []
+    ledger = Ledger(sink=told.append, prices=PRICES)
+    model = ledger.meter(ScriptedModel([ModelError("down"), "x"]), "agent")
+    with pytest.raises(ModelError):
+        ask(model)
+    assert ledger.calls == 1
+    assert "down" in told[0]["error"]
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(max_calls=2), Budget(max_tokens=250), Budget(max_usd=0.0025)]
+)
+def test_a_cap_stops_before_the_call_that_would_pass_it(budget: Budget) -> None:
+    inner = ScriptedModel(lambda _: Completion("x", usage=Usage(10, 100)))
+    model = Ledger(budget, prices=PRICES).meter(inner, "agent")
+    ask(model)
+    ask(model)
+    with pytest.raises(BudgetExceeded, match="cap"):
+        ask(model)
+    assert len(inner.requests) == 2
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 6), st.integers(0, 2000), st.lists(st.integers(1, 100), max_size=30))
+def test_calls_made_at_once_never_pass_the_cap_together(
+    workers: int, cap: int, sizes: list[int]
+) -> None:
+    peak, running, lock = 0, 0, threading.Lock()
+
+    def answer(request: Request) -> Completion:
+        nonlocal peak, running
+        with lock:
+            running += 1
+            peak = max(peak, running)
+        with lock:
+            running -= 1
+        return Completion("x", usage=Usage(3, request.max_tokens))
+
+    ledger = Ledger(Budget(max_tokens=cap), prices=PRICES)
+    model = ledger.meter(ScriptedModel(answer), "agent")
+
+    def one(size: int) -> int:
+        try:
+            ask(model, max_tokens=size)
+        except BudgetExceeded:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(workers) as pool:
+        made = sum(pool.map(one, sizes))
+    assert ledger.calls == made
+    assert ledger.tokens <= cap
+
+
+class HouseMade:
+    name = "openai:house-made"
+
+    def complete(self, request: Request) -> Completion:
+        return Completion("x", usage=Usage(10, 10))
+
+
+def test_a_cap_in_dollars_needs_a_price() -> None:
+    with pytest.raises(ConfigurationError, match="no price is known for openai:house-made"):
+        Ledger(Budget(max_usd=1)).meter(HouseMade(), "agent")
+    assert ask(Ledger(Budget(max_calls=1)).meter(HouseMade(), "agent")).text == "x"
+    own = Ledger(Budget(max_usd=1), prices={"openai:house-made": (1.0, 1.0)})
+    assert ask(own.meter(HouseMade(), "agent")).text == "x"
+    assert own.usd > 0
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf")])
+def test_a_cap_that_is_no_amount_is_refused(value: float) -> None:
+    with pytest.raises(ConfigurationError, match="max_usd"):
+        Budget(max_usd=value)
+
+
+def test_known_models_have_prices_and_local_ones_cost_nothing() -> None:
+    ledger = Ledger(Budget(max_usd=1))
+
+    assert ledger.charge("agent", "local:qwen2.5-coder-1.5b", input_tokens=1_000_000)
+    assert ledger.usd == 0
+    assert ledger.charge("agent", "anthropic:claude-sonnet-5-5", input_tokens=1_000_000)
+    assert ledger.usd > 1
+    with pytest.raises(BudgetExceeded):
+        ledger.check("agent")
+
+
+def test_a_reported_cost_that_is_no_amount_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="cost"):
+        Ledger().charge("agent", "x", usd=float("nan"))
+
+
+def test_each_call_is_traced_by_its_id_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-0123456789-very-secret")
+    ledger = Ledger(traces=tmp_path / "traces", prices=PRICES)
+    model = ledger.meter(ScriptedModel(["the answer"]), "agent")
+    completion = ask(model, "my key is sk-0123456789-very-secret")
+    trace = json.loads((tmp_path / "traces" / f"{completion.call_id}.json").read_text())
+    assert trace["completion"]["text"] == "the answer"
+    assert "my key is" in json.dumps(trace)
+    assert "very-secret" not in json.dumps(trace)
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind"),
+    [
+        ("claude-sonnet-5-5", "AnthropicModel"),
+        ("anthropic:claude-sonnet-5-5", "AnthropicModel"),
+        ("us.anthropic.claude-opus-4-6-v1", "BedrockModel"),
+        ("gpt-5-mini", "OpenAIModel"),
+        ("openai:llama@http://127.0.0.1:1/v1", "OpenAIModel"),
+    ],
+)
+def test_names_resolve_to_providers(monkeypatch: pytest.MonkeyPatch, spec: str, kind: str) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-0123456789")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIATEST")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-0123456789")
+    assert type(resolve_model(spec)).__name__ == kind
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("antropic:claude-x", "Did you mean 'anthropic:claude-x'"),
+        ("anthropic:", "no model"),
+        ("something", "can't tell which provider"),
+        ("local:no-such-model", "no-such-model"),
+        ("local:/nowhere/x.gguf", "x.gguf"),
+    ],
+)
+def test_a_name_that_resolves_to_nothing_says_what_to_write(spec: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        resolve_model(spec)
