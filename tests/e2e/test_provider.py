@@ -84,6 +84,7 @@ def test_an_outage_scores_nothing_and_keeps_nothing(tmp_path: Path, model: str) 
     assert not (place / "memory").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_half_an_answer_is_an_outage_and_an_empty_one_a_failure(tmp_path: Path, model: str) -> None:
     place = workspace(tmp_path)
