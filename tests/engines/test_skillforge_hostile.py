@@ -1,5 +1,6 @@
 """A model that means harm, with a real bash in the real sandbox on real files."""
 
+import contextlib
 import os
 import socket
 import threading
@@ -72,9 +73,12 @@ def test_hostile_commands_end_as_recorded_results(tmp_path, monkeypatch):
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]
     reached = []
-    threading.Thread(
-        target=lambda: reached.append(server.accept()), daemon=True, name="listener"
-    ).start()
+
+    def listen():
+        with contextlib.suppress(OSError):  # closed at the end of the test
+            reached.append(server.accept())
+
+    threading.Thread(target=listen, daemon=True, name="listener").start()
     workspace = make_workspace(tmp_path)
     before = files(tmp_path)
     mark = f"agent-evolve-test-{os.getpid()}"
