@@ -86,7 +86,7 @@ def _spaced(header: str, start: int) -> str:
 
 def _scalars(style: str | None, text: str) -> Iterator[str]:
     plain = "\n" not in text and "\r" not in text and text == text.strip()
-    if style is None and plain:
+    if style is None and plain and "\t" not in text:  # which not every reader takes there
         yield text
     if style == "'" and plain:
         yield "'" + text.replace("'", "''") + "'"

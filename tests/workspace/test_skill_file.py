@@ -60,6 +60,7 @@ DESCRIPTIONS = st.text(max_size=300) | st.lists(
 
 
 @given(skills(), DESCRIPTIONS)
+@example(b"---\nname: x\ndescription: Reads   # why\n---", "0\t0")
 @example(b"---\ndescription: >\n  a\n---\n", "one\ntwo  three\n\n four\n")
 @example(b"---\r\ndescription: |\r\n  a\r\n---\r\n", "one\ntwo\n")
 @example(b"---\ndescription: x\n---\n", "\u2028 \x85 \ufeff \x00 \x7f \U0001f9fe")
