@@ -85,6 +85,8 @@ class CycleRunner:
     head: Version
     evolvable: tuple[str, ...]
     head_tree: Tree = field(init=False)
+    held: float | None = field(init=False, default=None)
+    """The head's holdout mean, as last measured."""
 
     def __post_init__(self) -> None:
         self.head_tree = self.repository.load(self.head.commit)
@@ -97,7 +99,8 @@ class CycleRunner:
         """The head's mean on the holdout, measured unless it is known already."""
         if not self.splits.gated:
             return None
-        return mean(list(self._measure(self.head_tree, cycle).values()))
+        self.held = mean(list(self._measure(self.head_tree, cycle).values()))
+        return self.held
 
     def run(self, number: int, opened: Event | None, evolved: Event | None) -> CycleRecord:
         """Run cycle ``number``, or what is left of it when ``opened`` says that it had begun."""
@@ -332,8 +335,9 @@ class CycleRunner:
             changes=changes,
         )
         if evolved.failure:
-            held = self._known_holdout_score()
-            return replace(record, verdict="failed", reason=evolved.failure, holdout_score=held)
+            return replace(
+                record, verdict="failed", reason=evolved.failure, holdout_score=self.held
+            )
         if not record.mutated:
             held = self.holdout_score(number)
             return replace(record, verdict="unchanged", reason="no change", holdout_score=held)
@@ -341,6 +345,7 @@ class CycleRunner:
             return replace(record, verdict="ungated", reason="kept without a gate: no holdout")
         decision = self._gate(number, evolved.tree)
         after = decision.candidate_mean if decision.verdict == "accepted" else decision.head_mean
+        self.held = after
         return replace(
             record,
             verdict=decision.verdict,
@@ -363,10 +368,6 @@ class CycleRunner:
 
         self.progress.phase(cycle, "holdout", len(self.splits.holdout))
         return scores(self.measurer.measure(self.agent, tree.id, self.splits.holdout, twin))
-
-    def _known_holdout_score(self) -> float | None:
-        last = self.history.cycles[-1:]
-        return last[0].holdout_score if last else None
 
 
 def _strays(place: Path, layers: Sequence[str]) -> list[str]:

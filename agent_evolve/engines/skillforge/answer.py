@@ -54,7 +54,8 @@ def edit_by_answer(
         told = staged.problems
         messages = asked_again((*messages, completion.as_message()), wording.repair_answer(told))
     raise ModelError(
-        f"{model.name} gave no usable changes in {ATTEMPTS} replies: " + "; ".join(told[:5]),
+        f"{model.name} gave no usable changes in {ATTEMPTS} replies: "
+        + "; ".join(problem.partition("\n")[0].rstrip(":") for problem in told[:5]),
         fix="use a stronger model for the engine (--evolver-model), a smaller context_chars, "
         "or the engine guided-synthesis",
     )
