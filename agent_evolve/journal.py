@@ -182,8 +182,11 @@ def encode(value: Any) -> bytes:
         return _dumps(_plain(value))
 
 
+_encode = json.JSONEncoder(allow_nan=False, default=str, separators=(",", ":")).encode
+
+
 def _dumps(value: Any) -> bytes:
-    return json.dumps(value, allow_nan=False, default=str, separators=(",", ":")).encode()
+    return _encode(value).encode()
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

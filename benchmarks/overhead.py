@@ -39,7 +39,7 @@ def peer_python(directory: Path) -> str:
     """The interpreter of a fresh environment that holds the peer."""
     venv.create(directory, with_pip=True)
     python = str(directory / "bin" / "python")
-    subprocess.run([python, "-m", "pip", "install", "-q", PEER], check=True, stdout=sys.stderr)
+    subprocess.run([python, "-m", "pip", "install", "-qq", PEER], check=True, stdout=sys.stderr)
     return python
 
 

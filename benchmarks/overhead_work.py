@@ -163,7 +163,8 @@ def import_seconds() -> float:
 
     def run(code: str) -> float:
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)
+        # Isolated: what lies in the current directory must not be taken for what is installed.
+        subprocess.run([sys.executable, "-I", "-c", code], check=True)
         return time.perf_counter() - began
 
     run("import agent_evolve")

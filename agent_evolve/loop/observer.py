@@ -34,6 +34,7 @@ class Observer:
         self.journal = journal or Journal(self.directory.parent / "journal.jsonl")
         self._lock = Lock()
         self._file: int | None = None
+        self._open_path = self.directory
         self._recorded: list[tuple[str, float | None, Status]] = []
         self.batch = self._unflushed_or_next()
 
@@ -64,7 +65,7 @@ class Observer:
         with self._lock:
             if self._file is None:
                 self._file = self._open()
-            write_line(self._file, data, self.path)
+            write_line(self._file, data, self._open_path)
             self._recorded.append((task.id, observation.score, status))
         return observation
 
@@ -88,9 +89,12 @@ class Observer:
             self.batch += 1
 
     def _open(self) -> int:
+        self._open_path = self.path
         self.directory.mkdir(parents=True, exist_ok=True)
-        set_aside_torn_tail(self.path)
-        return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        set_aside_torn_tail(self._open_path)
+        return os.open(
+            self._open_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+        )
 
     def _close(self) -> None:
         if self._file is not None:
