@@ -237,6 +237,8 @@ def test_near_duplicates_become_one_example(tmp_path: Path) -> None:
         ],
     )
     assert [entry["task_id"] for entry in workspace.read_memories("examples")] == ["a"]
+    step(workspace, [seen("my locker is empty... ORDER 55550000", "network-ops", task_id="c")])
+    assert [entry["task_id"] for entry in workspace.read_memories("examples")] == ["a"]
 
 
 def test_a_corrected_answer_replaces_the_old_one(tmp_path: Path) -> None:
@@ -324,6 +326,16 @@ def test_other_forms_of_expected_answers(tmp_path: Path) -> None:
         step(workspace, [Observation(task, Trajectory(task.id, "?"), feedback)])
     answers = [entry["answer"] for entry in workspace.read_memories("examples")]
     assert answers == ["first", '{"a": 1}', "3.5", "[1, 2]"]
+
+
+def test_an_answer_too_long_to_remember_is_not_remembered_in_part(tmp_path: Path) -> None:
+    workspace = make(tmp_path / "w")
+    long = "a b " * 5_000
+    step(
+        workspace,
+        [seen("one", long), seen("two", None, detail=f"expected: {long}"), seen("three", "short")],
+    )
+    assert [entry["answer"] for entry in workspace.read_memories("examples")] == ["short"]
 
 
 def test_invalid_observations_teach_nothing(tmp_path: Path) -> None:

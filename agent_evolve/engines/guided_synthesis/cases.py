@@ -17,6 +17,8 @@ _EXPECTED = re.compile(
     re.IGNORECASE,
 )
 _ASKED_CHARS = 4_000
+_ANSWER_CHARS = 4_000
+_DETAIL_CHARS = 8_000
 _LABEL_CHARS = 40
 _LABELS_PER_CASE = 0.5
 
@@ -27,7 +29,8 @@ class Case:
 
     ``expected`` is the right answer, ``None`` where nobody said it. ``seen`` is what the agent
     answered and ``detail`` what the grader said about it. ``cycle`` is when it was observed.
-    Of what was ``asked``, the first 4,000 characters are kept.
+    Of what was ``asked``, the first 4,000 characters are kept; a longer right answer counts as
+    unknown, as a part of it would be wrong.
     """
 
     task_id: str
@@ -52,6 +55,8 @@ def case_from(observation: Observation) -> Case:
     expected = expected_answer(feedback.raw, feedback.detail)
     if expected is None and observation.success:
         expected = trajectory.output
+    if expected is not None and len(expected) > _ANSWER_CHARS:
+        expected = None
     seen = trajectory.output
     if trajectory.error and not seen:
         seen = f"nothing, it failed: {trajectory.error}"
@@ -81,8 +86,10 @@ def expected_answer(raw: Mapping[str, Any], detail: str) -> str | None:
     of several accepted texts), else what ``detail`` quotes after "expected" or "expected:"."""
     value = raw.get("expected")
     if value is None:
-        found = _EXPECTED.search(detail)
-        return (found["bare"] or found["quoted"]) if found else None
+        found = _EXPECTED.search(detail[:_DETAIL_CHARS])
+        if not found or found.end() == _DETAIL_CHARS:  # an answer cut short is a wrong one
+            return None
+        return found["bare"] or found["quoted"]
     if isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
         return str(value[0])
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

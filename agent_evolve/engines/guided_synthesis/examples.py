@@ -13,8 +13,9 @@ from .cases import Case
 
 SAME = 0.9
 """Similarity from which two questions with the same answer are one example."""
+_NEAR = 16
+"""How many of the nearest questions are looked at for one that is nearly the same."""
 _SHAPED_CHARS = 40
-_NEAR = 10
 
 
 def written_as(case: Case, existing: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -39,25 +40,25 @@ def merge(kept: Sequence[Case], new: Sequence[Case]) -> list[Case]:
     it.
     """
     merged = list(kept)
-    index = Index([case.asked for case in [*kept, *new]])
-    at = {place: place for place in range(len(merged))}
-    """Places in the index of what is merged so far, to places in ``merged``."""
+    answerable = [case for case in new if case.expected is not None and case.asked.strip()]
+    index = Index([case.asked for case in [*kept, *answerable]])
     place_of = {case.task_id: place for place, case in enumerate(merged)}
     place_by_text = {case.asked: place for place, case in enumerate(merged)}
-    for number, case in enumerate(new, len(kept)):
-        if case.expected is None or not case.asked.strip():
-            continue
+    merged_at = {place: place for place in range(len(kept))}
+    for at, case in enumerate(answerable, start=len(kept)):
         place = place_of.get(case.task_id, place_by_text.get(case.asked))
         if place is not None:
             if merged[place].answer_key != case.answer_key:
                 merged[place] = case
             continue
-        near = [at[n.place] for n in index.nearest(case.asked, _NEAR)
-                if n.similarity >= SAME and n.place in at]  # fmt: skip
-        if any(merged[place].answer_key == case.answer_key for place in near):
+        near = [found for found in index.nearest(case.asked, _NEAR) if found.place in merged_at]
+        if any(
+            found.similarity >= SAME
+            and merged[merged_at[found.place]].answer_key == case.answer_key
+            for found in near
+        ):
             continue
-        at[number] = len(merged)
-        place_of[case.task_id] = place_by_text[case.asked] = len(merged)
+        place_of[case.task_id] = place_by_text[case.asked] = merged_at[at] = len(merged)
         merged.append(case)
     return merged
 
@@ -106,7 +107,7 @@ def shape(answer: str) -> str:
     """The form of an answer: ``2024-03-01`` is ``9999-99-99``, ``1 March`` is ``9 Aa``; of a long
     answer only the first word, such as ``SELECT …`` or ``{ …``."""
     if len(answer) > _SHAPED_CHARS:
-        found = re.match(r"\s*(\w+|\S)", answer)
+        found = re.match(r"\s*(\w+|\S)", answer[:_SHAPED_CHARS])
         return f"{found[1][:_SHAPED_CHARS].upper() if found else ''} …"
     lowered = re.sub(r"[^\W\d_]+", lambda word: _letters(word[0]), answer.strip())
     return re.sub(r"\d", "9", lowered)
