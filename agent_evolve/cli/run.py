@@ -192,7 +192,7 @@ def _tell(result: EvolutionResult, root: Path) -> None:
 def _reason(stopped: str) -> str:
     return {
         "cycles": "all cycles are done",
-        "plateau": "a plateau, more cycles bring nothing",
+        "plateau": "a plateau, the last scores hardly differ",
         "engine": "the engine asked to",
         "budget": "the budget is reached; raise it and type the same command to go on",
         "failing": "too many cycles in a row failed or could not be measured",

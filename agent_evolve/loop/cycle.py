@@ -18,15 +18,16 @@ from typing import Any
 from ..agents.base import BaseAgent
 from ..config import EvolveConfig
 from ..engines.base import EvolutionEngine
-from ..errors import VersionError, WorkspaceError
+from ..errors import VersionError
 from ..journal import Event, Journal
-from ..types import CycleRecord, Observation, StepResult, Task
-from ..workspace import AgentWorkspace, Manifest
-from ..workspace.layers import count_changes, violations
+from ..types import CycleRecord, Observation, Task
+from ..workspace import Manifest
+from ..workspace.layers import count_changes
 from ..workspace.repository import Tree, Version, WorkspaceRepository
 from .attempt import STOPS_THE_RUN, describe
 from .batches import Batch, batch_for
 from .edits import adopt_edits, snapshot
+from .evolution import Evolution, Evolved, first_line
 from .gate import Decision, no_regression
 from .history import EvolutionHistory
 from .measure import Measurer, mean, scores
@@ -54,16 +55,6 @@ class Places:
         self.measured = self.base / "measured"
 
 
-@dataclass(frozen=True, slots=True)
-class Evolved:
-    """What came out of the engine's step."""
-
-    commit: str
-    tree: Tree
-    result: StepResult
-    failure: str = ""
-
-
 @dataclass(slots=True)
 class CycleRunner:
     """Runs the cycles of one workspace. ``agent`` is loaded from ``head``, the accepted version."""
@@ -85,11 +76,19 @@ class CycleRunner:
     head: Version
     evolvable: tuple[str, ...]
     head_tree: Tree = field(init=False)
+    evolution: Evolution = field(init=False)
     held: float | None = field(init=False, default=None)
     """The head's holdout mean, as last measured."""
 
     def __post_init__(self) -> None:
         self.head_tree = self.repository.load(self.head.commit)
+        self.evolution = Evolution(
+            self.engine,
+            self.repository,
+            self.journal,
+            replace(self.manifest, evolvable_layers=self.evolvable),
+            self.places.candidate,
+        )
 
     @property
     def cache(self) -> ScoreCache:
@@ -177,7 +176,7 @@ class CycleRunner:
         if self.repository.has(name):
             return self.repository.version(name)
         tree = self.repository.scan(self.places.head)
-        refused = self._violations(self.head_tree, tree)
+        refused = self.evolution.violations(self.head_tree, tree)
         if refused:
             self.progress.say(f"what the agent wrote is left out: {refused}")
             tree = self.head_tree
@@ -248,80 +247,12 @@ class CycleRunner:
         self, number: int, before: Version, observations: Sequence[Observation], done: Event | None
     ) -> Evolved:
         if done is not None:
-            return self._evolved_earlier(done)
+            return self.evolution.earlier(done)
         self.progress.phase(number, "evolve", 1)
-        tree = self.repository.load(before.commit)
-        place = self.places.candidate
-        self.repository.materialise(tree, place, untouched=True)
-        valid = [o for o in observations if o.status != "invalid"]
         trial = TrialRunner(self.agent, self.measurer, self.splits.train)
-        failure, result = "", StepResult(False)
-        try:
-            workspace = AgentWorkspace(
-                place, replace(self.manifest, evolvable_layers=self.evolvable)
-            )
-            result = self.engine.step(workspace, valid, self.history, trial)
-            if not isinstance(result, StepResult):
-                failure = f"the engine returned a {type(result).__name__}, not a StepResult"
-                result = StepResult(False)
-        except STOPS_THE_RUN:
-            raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a failing engine fails its cycle, not the run
-            failure = f"the engine raised {describe(error)}"
-        evolved = self._collect(number, before, tree, result, failure)
-        self.journal.append(
-            "evolved",
-            cycle=number,
-            commit=evolved.commit,
-            tree=evolved.tree.id,
-            summary=result.summary,
-            metadata=result.metadata,
-            stop=result.stop,
-            failure=evolved.failure,
-        )
+        evolved = self.evolution.step(number, before, observations, self.history, trial)
         self.progress.advance()
         return evolved
-
-    def _collect(
-        self, number: int, before: Version, tree: Tree, result: StepResult, failure: str
-    ) -> Evolved:
-        """Commit what the engine left behind; after a failure that is what was there before."""
-        if failure:
-            return Evolved(before.commit, tree, result, failure)
-        strays = _strays(self.places.candidate, self.manifest.layers)
-        if strays:
-            failure = f"the engine wrote outside the layers: {', '.join(strays[:5])}"
-            return Evolved(before.commit, tree, result, failure)
-        try:
-            after = self.repository.scan(self.places.candidate)
-        except STOPS_THE_RUN:
-            raise
-        except (OSError, ValueError, WorkspaceError) as error:
-            return Evolved(before.commit, tree, result, describe(error))
-        if after.private:
-            failure = f"the engine wrote under a name kept for secrets: {after.private[0]}"
-            return Evolved(before.commit, tree, result, failure)
-        if after.id == tree.id:
-            return Evolved(before.commit, tree, result)
-        message = f"evo-{number}: {_first_line(result.summary) or 'candidate'}"
-        commit = self.repository.commit(after, message, [before.commit])
-        return Evolved(commit, after, result, self._violations(tree, after))
-
-    def _evolved_earlier(self, done: Event) -> Evolved:
-        result = StepResult(True, done["summary"], dict(done["metadata"]), done["stop"])
-        return Evolved(
-            done["commit"], self.repository.load(done["commit"]), result, done["failure"]
-        )
-
-    def _violations(self, before: Tree, after: Tree) -> str:
-        found = violations(
-            before.entries,
-            after.entries,
-            read=self.repository.read_blob,
-            evolvable_layers=self.evolvable,
-            locked=self.manifest.locked,
-        )
-        return "; ".join(f"{v.path}: {v.message}" for v in found[:5])
 
     # -- gate --------------------------------------------------------------------------------
 
@@ -370,17 +301,11 @@ class CycleRunner:
         return scores(self.measurer.measure(self.agent, tree.id, self.splits.holdout, twin))
 
 
-def _strays(place: Path, layers: Sequence[str]) -> list[str]:
-    """What lies in a copy beside the manifest and the layers."""
-    allowed = {"manifest.yaml", *layers}
-    return sorted(item.name for item in place.iterdir() if item.name not in allowed)
-
-
 def _too_few(observations: Sequence[Observation], valid: int, floor: float) -> str:
     first = next(o for o in observations if o.status == "invalid")
     return (
         f"only {valid} of {len(observations)} train tasks gave a valid score, at least {floor:.0%} "
-        f"must; the first that did not: {first.task.id}: {_first_line(_why(first))}"
+        f"must; the first that did not: {first.task.id}: {first_line(_why(first))}"
     )
 
 
@@ -398,7 +323,3 @@ def _json(data: Mapping[str, Any]) -> str:
     from ..journal import encode
 
     return encode(data).decode()
-
-
-def _first_line(text: str) -> str:
-    return text.strip().split("\n", 1)[0][:100]
