@@ -17,6 +17,7 @@ from .types import Completion, Message, Model, Request, Tool, ToolCall, ToolResu
 if TYPE_CHECKING:
     from .budget import Budget as Budget
     from .ledger import Ledger as Ledger
+    from .ledger import Role as Role
     from .ledger import Totals as Totals
     from .resolve import resolve_model as resolve_model
     from .scripted import ScriptedModel as ScriptedModel
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Budget": "budget",
     "Ledger": "ledger",
+    "Role": "ledger",
     "Totals": "ledger",
     "resolve_model": "resolve",
     "ScriptedModel": "scripted",
@@ -45,6 +47,7 @@ __all__ = [
     "Message",
     "Model",
     "Request",
+    "Role",
     "ScriptedModel",
     "Tool",
     "ToolCall",

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import AgentEvolveError, ConfigurationError
-from .chat_format import parse_arguments
-from .failures import Service, known_models, missing_extra, transport_errors
+from .anthropic_stream import gather
+from .chat_format import arguments_object, parse_arguments
+from .failures import Service, is_blocked, known_models, missing_extra, transport_errors
+from .sizes import rough_usage
 from .types import Completion, Message, Request, StopReason, ToolCall, Usage
 
 STREAM_ABOVE = 8_192
@@ -85,23 +87,26 @@ class AnthropicModel:
     def complete(self, request: Request) -> Completion:
         sdk = self._sdk
         try:
-            answer = self._create(request).to_dict()
+            answer = self._create(request)
         except sdk.APIStatusError as error:
+            if error.status_code == 400 and is_blocked(error.message):
+                return Completion("", stop_reason="refusal", raw={"error": error.message})
             raise self._refusal(error) from error
         except (sdk.AnthropicError, ValueError, AttributeError, *transport_errors()) as error:
             raise self._service.broken(error) from error
         if answer.get("stop_reason") is None:
             raise self._service.broken(EOFError("the answer broke off before its end"))
-        return _completion(answer)
+        return _completion(answer, request)
 
-    def _create(self, request: Request) -> Any:
+    def _create(self, request: Request) -> dict[str, Any]:
         while True:
             options = self._options(request)
             try:
                 if request.max_tokens <= STREAM_ABOVE:
-                    return self._client.messages.create(**options)
-                with self._client.messages.stream(**options) as stream:
-                    return stream.get_final_message()
+                    answer: dict[str, Any] = self._client.messages.create(**options).to_dict()
+                    return answer
+                with self._client.messages.create(**options, stream=True) as events:
+                    return gather(event.to_dict() for event in events)
             except self._sdk.BadRequestError as error:
                 if "extra_body" not in options or "temperature" not in error.message:
                     raise
@@ -168,7 +173,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     if message.content.strip():
         blocks.append({"type": "text", "text": message.content})
     for call in message.tool_calls:
-        arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
+        arguments = arguments_object(call.arguments, call.raw)
         blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
     return blocks or [{"type": "text", "text": "(empty)"}]  # the API takes no empty turn
 
@@ -181,25 +186,40 @@ def _kept_blocks(message: Message) -> list[dict[str, Any]] | None:
     blocks = raw.get("content") or []
     if not any(block.get("type") in ("thinking", "redacted_thinking") for block in blocks):
         return None
-    return list(blocks)
+    return [_sendable(block) for block in blocks]
 
 
-def _completion(answer: dict[str, Any]) -> Completion:
+def _sendable(block: dict[str, Any]) -> dict[str, Any]:
+    """A block as the API takes it back: a call's input is an object, whatever the model sent."""
+    if block.get("type") != "tool_use":
+        return block
+    arguments, raw = parse_arguments(block.get("input"))
+    return {**block, "input": arguments_object(arguments, raw)}
+
+
+def _completion(answer: dict[str, Any], request: Request) -> Completion:
     blocks = answer.get("content") or []
-    usage = answer.get("usage") or {}
-    read = usage.get("cache_read_input_tokens") or 0
-    write = usage.get("cache_creation_input_tokens") or 0
-    return Completion(
+    completion = Completion(
         text="".join(block["text"] for block in blocks if block.get("type") == "text"),
         tool_calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
         stop_reason=_STOPS.get(answer["stop_reason"], "other"),
-        usage=Usage(
-            input_tokens=(usage.get("input_tokens") or 0) + read + write,
-            output_tokens=usage.get("output_tokens") or 0,
-            cache_read_tokens=read,
-            cache_write_tokens=write,
-        ),
         raw=answer,
+    )
+    return replace(completion, usage=_usage(answer, request, completion))
+
+
+def _usage(answer: dict[str, Any], request: Request, completion: Completion) -> Usage:
+    """The server's count; a rough one where it sends none, so that caps still hold."""
+    usage = answer.get("usage")
+    if not usage or usage.get("input_tokens") is None:
+        return rough_usage(request, completion)
+    read = usage.get("cache_read_input_tokens") or 0
+    write = usage.get("cache_creation_input_tokens") or 0
+    return Usage(
+        input_tokens=usage["input_tokens"] + read + write,
+        output_tokens=usage.get("output_tokens") or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
     )
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import AgentEvolveError, ConfigurationError, ModelError
-from .chat_format import parse_arguments
-from .failures import Service, known_models, missing_extra
+from .chat_format import arguments_object, parse_arguments
+from .failures import Service, is_blocked, known_models, missing_extra
+from .sizes import rough_usage
 from .types import Completion, Message, Request, StopReason, ToolCall, Usage
 
 _STOPS: dict[str, StopReason] = {
@@ -77,6 +78,7 @@ class BedrockModel:
             endpoint_url=endpoint_url,
             config=botocore.config.Config(
                 read_timeout=timeout,
+                max_pool_connections=64,  # one for each worker that asks at once
                 retries={"total_max_attempts": max_retries + 1, "mode": "standard"},
             ),
         )
@@ -98,6 +100,9 @@ class BedrockModel:
         try:
             response = self._converse(request)
         except self._errors.ClientError as error:
+            message = error.response.get("Error", {}).get("Message", "")
+            if is_blocked(message):
+                return Completion("", stop_reason="refusal", raw={"error": message})
             raise self._refusal(error) from error
         except self._errors.ParamValidationError as error:
             raise ConfigurationError(f"{self.name} can't be asked this: {error}") from error
@@ -105,7 +110,7 @@ class BedrockModel:
             raise _no_access(self.name, str(error)) from error
         except (self._errors.BotoCoreError, self._errors.HTTPClientError, ValueError) as error:
             raise self._service.broken(error) from error
-        return self._completion(response)
+        return self._completion(response, request)
 
     def _converse(self, request: Request) -> dict[str, Any]:
         while True:
@@ -146,28 +151,20 @@ class BedrockModel:
             }
         return options
 
-    def _completion(self, response: dict[str, Any]) -> Completion:
+    def _completion(self, response: dict[str, Any], request: Request) -> Completion:
         message = response.get("output", {}).get("message")
         if message is None:
             raise ModelError(f"{self.name} answered without a message: {str(response)[:500]}")
         blocks = message.get("content") or []
-        usage = response.get("usage") or {}
-        read = usage.get("cacheReadInputTokens") or 0
-        write = usage.get("cacheWriteInputTokens") or 0
-        return Completion(
+        completion = Completion(
             text="".join(block["text"] for block in blocks if "text" in block),
             tool_calls=tuple(_call(block["toolUse"]) for block in blocks if "toolUse" in block),
             stop_reason=_STOPS.get(response.get("stopReason", ""), "other"),
-            usage=Usage(
-                input_tokens=(usage.get("inputTokens") or 0) + read + write,
-                output_tokens=usage.get("outputTokens") or 0,
-                cache_read_tokens=read,
-                cache_write_tokens=write,
-            ),
             raw={
                 key: response[key] for key in ("output", "stopReason", "usage") if key in response
             },
         )
+        return replace(completion, usage=_usage(response, request, completion))
 
     def _refusal(self, error: Any) -> AgentEvolveError:
         details = error.response.get("Error", {})
@@ -185,11 +182,29 @@ class BedrockModel:
         return service.refusal(status, f"{code}: {message}")
 
 
+def _usage(response: dict[str, Any], request: Request, completion: Completion) -> Usage:
+    """Amazon's count; a rough one where there is none, so that caps still hold."""
+    usage = response.get("usage")
+    if not usage or usage.get("inputTokens") is None:
+        return rough_usage(request, completion)
+    read = usage.get("cacheReadInputTokens") or 0
+    write = usage.get("cacheWriteInputTokens") or 0
+    return Usage(
+        input_tokens=usage["inputTokens"] + read + write,
+        output_tokens=usage.get("outputTokens") or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+    )
+
+
 def _secrets(session: Any) -> tuple[str, ...]:
     """Values that must not appear in a message."""
+    values = [os.environ.get("AWS_BEARER_TOKEN_BEDROCK")]
     credentials = session.get_credentials()
-    frozen = credentials.get_frozen_credentials() if credentials else None
-    return tuple(value for value in (frozen.secret_key, frozen.token) if value) if frozen else ()
+    if credentials:
+        frozen = credentials.get_frozen_credentials()
+        values += [frozen.secret_key, frozen.token]
+    return tuple(value for value in values if value)
 
 
 def _require_access(session: Any, name: str) -> None:
@@ -230,7 +245,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     if message.content.strip():
         blocks.append({"text": message.content})
     for call in message.tool_calls:
-        arguments = {"not_json": call.raw} if call.arguments is None else dict(call.arguments)
+        arguments = arguments_object(call.arguments, call.raw)
         use = {"toolUseId": call.id, "name": call.name, "input": arguments}
         blocks.append({"toolUse": use})
     return blocks or [{"text": "(empty)"}]  # converse takes no empty turn
@@ -242,7 +257,17 @@ def _kept_blocks(message: Message) -> list[dict[str, Any]] | None:
     if message.role != "assistant" or not isinstance(raw, dict) or "output" not in raw:
         return None
     blocks = raw["output"].get("message", {}).get("content") or []
-    return list(blocks) if any("reasoningContent" in block for block in blocks) else None
+    if not any("reasoningContent" in block for block in blocks):
+        return None
+    return [_sendable(block) for block in blocks]
+
+
+def _sendable(block: dict[str, Any]) -> dict[str, Any]:
+    """A block as converse takes it back: a call's input is an object, whatever the model sent."""
+    if "toolUse" not in block:
+        return block
+    arguments, raw = parse_arguments(block["toolUse"].get("input"))
+    return {"toolUse": {**block["toolUse"], "input": arguments_object(arguments, raw)}}
 
 
 def _call(use: dict[str, Any]) -> ToolCall:

