@@ -103,9 +103,12 @@ def _call(call: Mapping[str, Any], number: int) -> ToolCall:
 
 
 def _usage(response: Mapping[str, Any], request: Request, completion: Completion) -> Usage:
-    """The server's count; a rough one where it sends none, so that caps still hold."""
+    """The server's count; a rough one where it sends none, so that caps still hold.
+
+    No prompt has 0 tokens: LiteLLM says so where the server said nothing.
+    """
     usage = response.get("usage")
-    if not usage or usage.get("prompt_tokens") is None:
+    if not usage or not usage.get("prompt_tokens"):
         return rough_usage(request, completion)
     details = usage.get("prompt_tokens_details") or {}
     return Usage(

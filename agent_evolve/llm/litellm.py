@@ -14,6 +14,8 @@ from .types import Completion, Request
 class LiteLLMModel:
     """A model behind LiteLLM. Needs the extra: ``pip install "agent-evolver[litellm]"``.
 
+    A temperature that the model refuses is left out from then on.
+
     Args:
         model: LiteLLM's name, ``PROVIDER/MODEL``.
         api_key, base_url: else what LiteLLM reads from the provider's own environment variables.
@@ -37,10 +39,11 @@ class LiteLLMModel:
         except ImportError as error:
             raise missing_extra("litellm", "litellm", error) from error
         litellm.suppress_debug_info = True
-        litellm.drop_params = True  # a temperature that a model doesn't take is left out
+        litellm.drop_params = True  # what LiteLLM knows that a model doesn't take is left out
         self._sdk = litellm
         self._base_error = OpenAIError  # what each of LiteLLM's errors is
         self._model = model
+        self._send_temperature = True
         self._options: dict[str, Any] = {"timeout": timeout, "max_retries": max_retries}
         if api_key:
             self._options["api_key"] = api_key
@@ -83,12 +86,9 @@ class LiteLLMModel:
         return f"litellm:{self._model}"
 
     def complete(self, request: Request) -> Completion:
-        options = {**to_chat(request), "max_tokens": request.max_tokens, **self._options}
-        if request.temperature is not None:
-            options["temperature"] = request.temperature
         errors = self._sdk.exceptions
         try:
-            response = self._sdk.completion(model=self._model, **options).model_dump()
+            response = self._create(request).model_dump()
         except errors.ContentPolicyViolationError as error:
             return Completion("", stop_reason="refusal", raw={"error": str(error)})
         except errors.APIConnectionError as error:
@@ -101,3 +101,15 @@ class LiteLLMModel:
                 return Completion("", stop_reason="refusal", raw={"error": str(error)})
             raise self._service.refusal(int(status), str(error)) from error
         return from_chat(response, request)
+
+    def _create(self, request: Request) -> Any:
+        while True:
+            options = {**to_chat(request), "max_tokens": request.max_tokens, **self._options}
+            if request.temperature is not None and self._send_temperature:
+                options["temperature"] = request.temperature
+            try:
+                return self._sdk.completion(model=self._model, **options)
+            except self._sdk.exceptions.BadRequestError as error:
+                if "temperature" not in options or "temperature" not in str(error):
+                    raise
+                self._send_temperature = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -31,6 +32,7 @@ class Answer:
     cut: bool = False
     body: dict[str, Any] | bytes | None = None
     thinking: str = ""
+    delay: float = 0.0
 
     @classmethod
     def text(cls, content: str, **more: Any) -> Self:
@@ -108,11 +110,13 @@ class FakeProvider:
 
 
 def _respond(handler: BaseHTTPRequestHandler, answer: Answer, path: str, body: Any) -> None:
+    time.sleep(answer.delay)
     protocol = _protocol(path)
     headers = dict(answer.headers)
     content_type = "application/json"
     if isinstance(answer.body, bytes):
-        data, content_type = answer.body, "text/html"
+        data = answer.body
+        content_type = "text/event-stream" if body.get("stream") else "text/html"
     elif answer.code >= 400:
         data = json.dumps(_error(protocol, answer, headers)).encode()
     elif protocol == "anthropic" and body.get("stream"):
@@ -218,16 +222,26 @@ def _anthropic_events(answer: Answer) -> bytes:
 
 
 def _block_events(index: int, block: dict[str, Any]) -> list[dict[str, Any]]:
-    if block["type"] == "text":
-        empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+    """A block in two halves of its text, as real ones come in many."""
+    kind = block["type"]
+    if kind == "tool_use":
+        empty, name, whole = {**block, "input": {}}, "partial_json", _as_text(block["input"])
+        deltas = [{"type": "input_json_delta", name: half} for half in _halves(whole)]
     else:
-        empty = {**block, "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": _as_text(block["input"])}
+        empty = {**block, kind: ""}
+        deltas = [{"type": f"{kind}_delta", kind: half} for half in _halves(block[kind])]
+        if "signature" in block:
+            empty["signature"] = ""
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
     return [
         {"type": "content_block_start", "index": index, "content_block": empty},
-        {"type": "content_block_delta", "index": index, "delta": delta},
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
         {"type": "content_block_stop", "index": index},
     ]
+
+
+def _halves(text: str) -> tuple[str, str]:
+    return text[: len(text) // 2], text[len(text) // 2 :]
 
 
 def _bedrock(answer: Answer) -> dict[str, Any]:
