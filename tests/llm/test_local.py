@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_evolve.agents.chat import ChatAgent
-from agent_evolve.errors import AgentEvolveError
+from agent_evolve.errors import AgentEvolveError, ConfigurationError, ModelError
 from agent_evolve.llm import (
     BoundTool,
     Completion,
@@ -124,3 +124,23 @@ def test_a_chat_agent_solves_with_what_its_memory_says(tmp_path: Path, weights: 
     trajectory = agent.solve(Task("t", "mango"))
     assert trajectory.output.endswith("-mango")
     assert trajectory.metrics["output_tokens"] > 0
+
+
+def test_its_server_answers_only_who_has_the_key_and_ends_when_closed(weights: Path) -> None:
+    running = LocalServer(settings_for(weights, context=512, threads=1, template=None))
+    url = f"{running.address}/v1"
+    try:
+        with pytest.raises(ConfigurationError, match="401"):
+            ask(OpenAIModel(NAME, api_key="not the key", base_url=url, max_retries=0), "hi")
+    finally:
+        running.close()
+    with pytest.raises(ModelError, match="no whole answer"):
+        ask(OpenAIModel(NAME, api_key=running.api_key, base_url=url, max_retries=0), "hi")
+
+
+def test_a_file_that_is_not_whole_is_a_persons_to_mend(tmp_path: Path, weights: Path) -> None:
+    part = tmp_path / "part.gguf"
+    with weights.open("rb") as whole:
+        part.write_bytes(whole.read(20_000_000))
+    with pytest.raises(ConfigurationError, match=r"can't load .*part\.gguf"):
+        ask(LocalModel(str(part), context=512), "hi")
