@@ -19,7 +19,7 @@ from .entrypoint import load_object
 from .errors import AgentEvolveError, ConfigurationError
 from .execution import Sandbox, find_sandbox
 from .journal import Journal
-from .llm import Budget, Ledger, Model, resolve_model
+from .llm import Budget, Ledger, Model, Role, resolve_model
 from .loop.evaluation import Evaluation, evaluate
 from .loop.lock import run_lock
 from .loop.loop import EvolutionLoop
@@ -248,9 +248,7 @@ def _resolved(model: str | Model) -> Model:
     return resolve_model(model) if isinstance(model, str) else model
 
 
-def _meter(
-    ledger: Ledger, model: Model | None, role: Literal["agent", "engine", "judge"]
-) -> Model | None:
+def _meter(ledger: Ledger, model: Model | None, role: Role) -> Model | None:
     return None if model is None else ledger.meter(model, role)
 
 

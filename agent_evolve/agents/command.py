@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigurationError, InfrastructureError
@@ -17,7 +18,7 @@ from . import prompting
 from .base import BaseAgent
 from .command_directory import TaskDirectory
 from .command_output import Reading, read_output
-from .command_settings import CommandSettings, fill, parse_command
+from .command_settings import CommandSettings, fill, parse_command, sendable
 from .settings import checked
 
 _NESTED = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
@@ -65,6 +66,11 @@ class CommandAgent(BaseAgent):
         self.settings = checked(CommandSettings, self.options, "the command agent")
         self._argv = parse_command(self.settings.command)
         self.needs_sandbox = self.settings.sandbox
+        if not self.settings.model and any("{model}" in part for part in self._argv):
+            raise ConfigurationError(
+                "agent option command has {model}, and no model is named for it",
+                fix="add 'model: NAME' under 'agent:' in manifest.yaml",
+            )
 
     def needs(self) -> list[tuple[str, bool, str]]:
         program = self._argv[0]
@@ -73,7 +79,7 @@ class CommandAgent(BaseAgent):
             found = "{" in path or os.access(path, os.X_OK)
         else:
             found = shutil.which(program, path=self._environment().get("PATH")) is not None
-        rows = [(f"program {program}", found, f"install {program}, or correct 'command:'")]
+        rows = [(f"program {program}", found, f"{_how_to_have(program)}, or correct 'command:'")]
         if found and self.settings.login_check:
             fix = f"log in to {program}; asked with: {shlex.join(self.settings.login_check)}"
             rows.append((f"login of {program}", self._logged_in(), fix))
@@ -113,7 +119,7 @@ class CommandAgent(BaseAgent):
         memories = {name: self.workspace.read_memories(name) for name in names}
         memory = prompting.memory_section(memories, self.settings.memory_chars)
         sections = [self.system_prompt, *self.fragments.values(), memory]
-        return prompting.readable(prompting.join_sections(sections)) + "\n"
+        return prompting.join_sections(sections) + "\n"
 
     def _environment(self) -> dict[str, str]:
         return {k: v for k, v in os.environ.items() if k not in _NESTED} | self.settings.env
@@ -131,7 +137,7 @@ class CommandAgent(BaseAgent):
                 "model": settings.model,
             },
         )
-        stdin = task.input.encode("utf-8", "replace") if settings.stdin else b""
+        stdin = sendable(task.input).encode() if settings.stdin else b""
         if not settings.sandbox:
             return run_process(
                 argv,
@@ -173,14 +179,17 @@ class CommandAgent(BaseAgent):
         """Raise when it was not the agent that failed."""
         program = self._argv[0]
         if ran.timed_out:
+            last = f"; its last error: {reading.error}" if reading.kind == "outside" else ""
             raise InfrastructureError(
-                f"{program} did not end within {self.runtime.task_timeout:g} seconds",
+                f"{program} did not end within {self.runtime.task_timeout:g} seconds{last}",
                 fix="raise task_timeout under 'config:' in manifest.yaml",
                 metrics=metrics,
             )
         if ran.exit_code in (126, 127):
             said = (ran.stderr or ran.output).strip()[-300:]
-            fix = f"install {program}, or correct 'command:' under agent: in manifest.yaml"
+            fix = f"{_how_to_have(program)}, or correct 'command:' under agent: in manifest.yaml"
+            if self.settings.sandbox:
+                fix += "; the sandbox shows the system's programs, not those of your home directory"
             if "Argument list too long" in said:
                 fix = "give long tasks with 'stdin: true', or as {task_file} in place of {task}"
             raise ConfigurationError(f"{program} could not be run: {said}", fix=fix)
@@ -207,7 +216,7 @@ class CommandAgent(BaseAgent):
         Claude Code leaves those alone with ``--setting-sources project``; Codex has no such option.
         """
         to = self.settings.skills_to
-        if to is None or self.settings.sandbox or "--setting-sources" in self._argv:
+        if to is None or self.settings.sandbox or _leaves_out_the_users(self._argv):
             return []
         places = [Path.home() / to / skill.name for skill in self.skills]
         return [
@@ -215,3 +224,21 @@ class CommandAgent(BaseAgent):
             for place in places
             if place.exists()
         ]
+
+
+def _how_to_have(program: str) -> str:
+    if "/" in program and not program.startswith(("/", "{")):
+        return (
+            f"write {{workspace}}/{program.removeprefix('./')} for a program of the workspace, as "
+            f"{program} is looked for among the task's files"
+        )
+    return f"install {program}"
+
+
+def _leaves_out_the_users(argv: Sequence[str]) -> bool:
+    """Whether Claude Code is told not to load the user's own skills."""
+    for part, following in zip(argv, (*argv[1:], ""), strict=True):
+        option, joined, value = part.partition("=")
+        if option == "--setting-sources":
+            return "user" not in (value if joined else following).split(",")
+    return False

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import UnsafePathError
 from ..types import Task
 from ..workspace import AgentWorkspace
 from ..workspace.left_out import is_rebuilt, is_secret
 from ..workspace.names import PRIVATE, inside
+from .command_settings import sendable
 from .task_files import lay_out
 
 
@@ -43,29 +45,35 @@ class TaskDirectory:
         self.task.mkdir()
         self.out.parent.mkdir()
         lay_out(task, self.task)
-        self.task_file.write_text(task.input, encoding="utf-8", errors="replace")
+        self.task_file.write_text(sendable(task.input), encoding="utf-8")
 
     def write(self, name: str, text: str) -> None:
         """Write a file of the program's directory, in the place of one that the task brought."""
         path = inside(self.task, self.task / name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(sendable(text), encoding="utf-8")
 
     def copy_skills(self, source: Path, to: str) -> None:
-        """Copy skills whole, without drafts: bytes, modes and links as they are.
+        """Copy skills whole: bytes, modes and links as they are.
 
-        Only a ``SKILL.md`` that is a link becomes a file, as programs don't look for links.
+        Only a ``SKILL.md`` that is a link becomes a file, as programs don't look for links. What
+        the workspace does not list as a skill is none here either: drafts, a directory that
+        begins with ``_`` (its other files are there for the skills that use them), and one that is
+        a link out of the workspace.
         """
         target = inside(self.task, self.task / to)
         for skill in sorted(source.iterdir()) if source.is_dir() else ():
-            if skill.name == "_drafts" or skill.name.startswith(".") or not skill.is_dir():
+            hidden = skill.name == "_drafts" or skill.name.startswith(".")
+            if hidden or not skill.is_dir() or not _stays_inside(source.parent, skill):
                 continue
             copy = target / skill.name
             shutil.copytree(skill, copy, symlinks=True, dirs_exist_ok=True)
-            if (copy / "SKILL.md").is_symlink():
-                text = inside(source.parent, skill / "SKILL.md").read_bytes()
-                (copy / "SKILL.md").unlink()
-                (copy / "SKILL.md").write_bytes(text)
+            file = copy / "SKILL.md"
+            if skill.name.startswith("_"):
+                file.unlink(missing_ok=True)
+            elif file.is_symlink():
+                file.unlink()
+                file.write_bytes((skill / "SKILL.md").read_bytes())
 
     def copy_workspace(self, workspace: AgentWorkspace) -> None:
         """Copy the workspace without what tells the answers (history, tasks, grader), without
@@ -84,6 +92,17 @@ class TaskDirectory:
             }
 
         shutil.copytree(root, self.workspace, symlinks=True, ignore=left_out)
+
+
+def _stays_inside(root: Path, skill: Path) -> bool:
+    """Whether a skill's directory and SKILL.md are the workspace's own; listing them says so in
+    the log where they are not."""
+    try:
+        inside(root, skill)
+        inside(root, skill / "SKILL.md")
+    except UnsafePathError:
+        return False
+    return True
 
 
 def _names(options: Any) -> Iterator[str]:

@@ -7,6 +7,7 @@ Formats: one JSON object or a stream of them from ``claude -p --output-format js
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ _OUTSIDE = re.compile(
 """Words of the programs themselves; never looked for in what a task or an answer says."""
 _OWN_LIMITS = "error_max"
 """Claude ends with these when the agent used up its turns, its money or its attempts."""
+_STACK_LINE = re.compile(r"\s+at \S")
+"""A line of a stack trace, which programs print below the words that say what is wrong."""
 _STEP_CHARS = 2_000
 _MOST_STEPS = 200
 
@@ -73,12 +76,10 @@ def read_output(form: Format, out: str, err: str, exit_code: int, truncated: int
 
 def _claude(out: str, err: str, exit_code: int, truncated: int) -> Reading:
     result: Mapping[str, Any] | None = None
-    steps: list[dict[str, Any]] = []
-    for event in _objects(out):
+    events = list(_objects(out))
+    for event in events:
         if event.get("type") == "result" or (result is None and "result" in event):
             result = event
-        elif event.get("type") == "assistant":
-            steps += _claude_steps(event)
     if result is None:
         return _no_result("claude", out, err, exit_code, truncated)
     usage = _mapping(result.get("usage"))
@@ -86,7 +87,7 @@ def _claude(out: str, err: str, exit_code: int, truncated: int) -> Reading:
     metrics = _numbers(
         usd=result.get("total_cost_usd"),
         turns=result.get("num_turns"),
-        input_tokens=sum(_number(usage.get(key)) for key in ("input_tokens", *cached)),
+        input_tokens=sum(_number(usage.get(key)) or 0.0 for key in ("input_tokens", *cached)),
         output_tokens=usage.get("output_tokens"),
     )
     answer = result.get("result")
@@ -94,7 +95,7 @@ def _claude(out: str, err: str, exit_code: int, truncated: int) -> Reading:
         answer = json.dumps(result["structured_output"], ensure_ascii=False)
     text = answer if isinstance(answer, str) else "" if answer is None else json.dumps(answer)
     session = str(result.get("session_id") or "")
-    steps = (steps + _denied(result))[:_MOST_STEPS]
+    steps = (_claude_steps(events) + _denied(result))[:_MOST_STEPS]
     subtype = str(result.get("subtype") or "")
     if result.get("is_error") or subtype.startswith("error") or exit_code:
         errors = result.get("errors")
@@ -108,12 +109,13 @@ def _claude(out: str, err: str, exit_code: int, truncated: int) -> Reading:
 
 
 def _kind_of_status(status: Any) -> Kind:
-    """Whose failure an HTTP status tells of; ``""`` when it tells nothing."""
+    """Whose failure an HTTP status tells of; ``""`` when only the words can tell: 400 is a prompt
+    that is too long, and an account without money."""
     if not isinstance(status, int) or isinstance(status, bool):
         return ""
     if status in (401, 402, 403, 404):
         return "person"
-    return "outside" if status in (408, 409, 429) or status >= 500 else "agent"
+    return "outside" if status in (408, 409, 429) or status >= 500 else ""
 
 
 def _denied(result: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -130,16 +132,31 @@ def _denied(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _claude_steps(event: Mapping[str, Any]) -> list[dict[str, Any]]:
-    content = _mapping(event.get("message")).get("content")
-    return [
-        {
-            "tool": str(block.get("name")),
-            "action": clip(json.dumps(block.get("input"), ensure_ascii=False), _STEP_CHARS),
-        }
-        for block in (content if isinstance(content, list) else [])
-        if isinstance(block, dict) and block.get("type") == "tool_use"
-    ]
+def _claude_steps(events: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Tool uses of a stream, each with what the tool answered where the stream tells it."""
+    steps: list[dict[str, Any]] = []
+    asked: dict[str, dict[str, Any]] = {}
+    for event in events:
+        content = _mapping(event.get("message")).get("content")
+        for block in content if isinstance(content, list) else []:
+            kind = _mapping(block).get("type")
+            if kind == "tool_use":
+                action = json.dumps(block.get("input"), ensure_ascii=False)
+                step = {"tool": str(block.get("name")), "action": clip(action, _STEP_CHARS)}
+                steps.append(step)
+                asked[str(block.get("id"))] = step
+            elif kind == "tool_result" and str(block.get("tool_use_id")) in asked:
+                told = clip(_block_text(block.get("content")), _STEP_CHARS)
+                asked[str(block.get("tool_use_id"))]["output"] = told
+    return steps
+
+
+def _block_text(content: Any) -> str:
+    """The text of a tool's result, which is a text or a list of blocks."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(str(_mapping(block).get("text") or "") for block in blocks)
 
 
 def _codex(out: str, err: str, exit_code: int, truncated: int) -> Reading:
@@ -161,7 +178,7 @@ def _codex(out: str, err: str, exit_code: int, truncated: int) -> Reading:
             usage = _mapping(event.get("usage"))
             totals["turns"] += 1
             for key in ("input_tokens", "output_tokens"):
-                totals[key] += _number(usage.get(key))
+                totals[key] += _number(usage.get(key)) or 0.0
         elif kind in ("turn.failed", "error"):
             told = event.get("error")
             inner = _mapping(told).get("message") if isinstance(told, dict) else told
@@ -192,7 +209,7 @@ def _no_result(who: str, out: str, err: str, exit_code: int, truncated: int) -> 
     if truncated:
         return _failed(f"{who} printed too much: {truncated:,} bytes of its output are lost", "")
     plain = "\n".join(line for line in out.splitlines() if not line.lstrip().startswith(("{", "[")))
-    said = _tail(f"{plain.strip()}\n{err.strip()}")
+    said = _tail(_without_stack(f"{plain.strip()}\n{err.strip()}"))
     words = said or _tail(out) or "no words"
     return _failed(f"{who} ended with exit code {exit_code} and no result: {words}", said)
 
@@ -215,7 +232,8 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
     if isinstance(whole, list):
         yield from (item for item in whole if isinstance(item, dict))
         return
-    for line in text.splitlines():
+    # Only "\n" ends a line of JSON: its texts may hold U+2028 and others of splitlines() as they are.
+    for line in text.split("\n"):
         if line.lstrip().startswith("{"):
             try:
                 value = json.loads(line)
@@ -229,12 +247,24 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+def _number(value: Any) -> float | None:
+    """A count or an amount; ``None`` for what can be neither (NaN, below 0, beyond a float)."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
 
 
 def _numbers(**values: Any) -> dict[str, float]:
-    return {name: _number(value) for name, value in values.items() if value is not None}
+    read = {name: _number(value) for name, value in values.items()}
+    return {name: number for name, number in read.items() if number is not None}
+
+
+def _without_stack(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not _STACK_LINE.match(line))
 
 
 def _tail(text: str) -> str:

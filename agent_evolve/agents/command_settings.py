@@ -14,6 +14,7 @@ from ..workspace.names import unsafe
 from .command_output import Format
 
 PLACEHOLDERS = ("workspace", "task", "task_file", "out", "id", "model")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
 
 
@@ -80,11 +81,16 @@ def parse_command(command: Sequence[str] | str) -> tuple[str, ...]:
     return parts
 
 
+def sendable(text: str) -> str:
+    """``text`` as UTF-8 can hold it: half of a surrogate pair becomes U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
 def fill(argv: Sequence[str], values: Mapping[str, str]) -> list[str]:
     """Put values in the place of placeholders. What is put in is never looked at again, and each
-    argument stays one. NUL, which no argument can hold, is left out."""
+    argument stays one. NUL, which no argument can hold, is left out; see ``sendable`` too."""
 
     def told(found: re.Match[str]) -> str:
-        return f"{{{found[1]}}}" if found[1] else values[found[2]].replace("\0", "")
+        return f"{{{found[1]}}}" if found[1] else sendable(values[found[2]]).replace("\0", "")
 
     return [_PLACEHOLDER.sub(told, part) for part in argv]
