@@ -232,7 +232,7 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
     if isinstance(whole, list):
         yield from (item for item in whole if isinstance(item, dict))
         return
-    # Only "\n" ends a line of JSON: its texts may hold U+2028 and others of splitlines() as they are.
+    # Only "\n" ends a line of JSON: its texts may hold U+2028 and what else splitlines() splits at.
     for line in text.split("\n"):
         if line.lstrip().startswith("{"):
             try:

@@ -57,6 +57,22 @@ def test_a_task_stays_one_argument_whatever_it_contains(tmp_path: Path) -> None:
     assert found == [ASKED, "--id=t/1", "m-1"]
 
 
+def test_half_a_character_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "episodic.jsonl").write_text('{"lesson": "half \\ud800"}\n')
+    code = """
+import sys
+places = [sys.argv[1], sys.argv[2], sys.stdin.read(), open(sys.argv[3]).read()]
+print("half \ufffd" in open("A.md").read(), [ascii(text) for text in places])
+"""
+    made = agent(
+        tmp_path, code, "{task}", "{id}", "{task_file}", stdin=True, instructions_to="A.md"
+    )
+    seen = made.solve(Task("t\ud800", "a\ud800b")).output
+    whole = [ascii(text) for text in ("a\ufffdb", "t\ufffd", "a\ufffdb", "a\ufffdb")]
+    assert seen == f"True {whole}"
+
+
 def test_the_task_by_standard_input_and_by_file(tmp_path: Path) -> None:
     code = "import sys; print(sys.stdin.read() == open(sys.argv[1]).read()); print(sys.argv[1])"
     trajectory = agent(tmp_path, code, "{task_file}", stdin=True).solve(Task("t", ASKED))
@@ -109,6 +125,22 @@ def test_a_linked_skill_file_becomes_a_real_one(tmp_path: Path) -> None:
     (skill / "SKILL.md").symlink_to("body.md")
     code = "import os; p = 's/dates/SKILL.md'; print(os.path.islink(p), open(p).read())"
     assert agent(tmp_path, code, skills_to="s").solve(Task("t", "x")).output == "False days first"
+
+
+def test_what_the_workspace_does_not_list_is_no_skill_for_the_program(tmp_path: Path) -> None:
+    place, secrets = tmp_path / "w", tmp_path / "secrets"
+    for folder in (place / "skills" / "_shared", place / "skills" / "own", secrets):
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text("---\nname: x\ndescription: d\n---\n")
+        (folder / "key").write_text("1")
+    (place / "skills" / "linked").symlink_to(secrets)
+    (place / "skills" / "file").mkdir()
+    (place / "skills" / "file" / "SKILL.md").symlink_to(secrets / "key")
+    code = "import os; print([(p, sorted(f)) for p, _, f in sorted(os.walk('s')) if f])"
+    made = agent(place, code, skills_to="s")
+    assert [skill.name for skill in made.skills] == ["own"]
+    seen = made.solve(Task("t", "x")).output
+    assert seen == "[('s/_shared', ['key']), ('s/own', ['SKILL.md', 'key'])]"
 
 
 @pytest.mark.parametrize("key", ["skills_to", "instructions_to"])
@@ -177,6 +209,29 @@ def test_claude_s_answer_and_cost(tmp_path: Path, text: str) -> None:
     assert metrics == {"usd": 0.0125, "turns": 3, "input_tokens": 105, "output_tokens": 7}
     if "Skill" in text:
         assert trajectory.steps == [{"tool": "Skill", "action": '{"skill": "dates"}'}]
+
+
+@pytest.mark.parametrize("told", ["days first", [{"type": "text", "text": "days first"}]])
+def test_a_step_of_claude_s_stream_has_what_the_tool_said(tmp_path: Path, told: Any) -> None:
+    result = {"type": "tool_result", "tool_use_id": "1", "content": told}
+    text = lines(
+        {"type": "assistant", "message": {"content": [USE]}},
+        {"type": "user", "message": {"content": [result]}},
+        CLAUDE,
+    )
+    trajectory = agent(tmp_path, printing(text), output="claude-json").solve(Task("t", "x"))
+    assert trajectory.steps == [
+        {"tool": "Skill", "action": '{"skill": "dates"}', "output": "days first"}
+    ]
+
+
+@pytest.mark.parametrize("usd", ["NaN", "-3", "1e999", "9" * 400, '"much"', "null", "true"])
+def test_a_cost_that_can_t_be_is_not_reported(tmp_path: Path, usd: str) -> None:
+    text = json.dumps(CLAUDE).replace("0.0125", usd)
+    trajectory = agent(tmp_path, printing(text), output="claude-json").solve(Task("t", "x"))
+    assert trajectory.output == "2024-03-01"
+    assert "usd" not in trajectory.metrics
+    assert trajectory.metrics["turns"] == 3
 
 
 CODEX = [
@@ -250,6 +305,13 @@ def failure(**changes: Any) -> str:
             1,
             ConfigurationError,
             "correct its model",
+        ),
+        (
+            "claude-json",
+            failure(is_error=True, api_error_status=400, result="Credit balance is too low"),
+            1,
+            ConfigurationError,
+            "Credit balance",
         ),
         (
             "claude-json",
@@ -329,6 +391,31 @@ def test_a_stream_that_was_mended_is_no_failure(tmp_path: Path) -> None:
     assert trajectory.conversation == [{"session": "t"}]
 
 
+def test_an_answer_may_hold_what_ends_a_line_elsewhere(tmp_path: Path) -> None:
+    message = {"type": "agent_message", "text": "a\u2028b\x85c"}
+    events = [*CODEX[:4], {"type": "item.completed", "item": message}, CODEX[5]]
+    printed = "\n".join(json.dumps(event, ensure_ascii=False) for event in events)
+    code = f"import sys; sys.stdout.buffer.write({printed.encode()!r})"
+    made = agent(tmp_path, code, output="codex-jsonl")
+    assert made.solve(Task("t", "x")).output == "a\u2028b\x85c"
+
+
+def test_a_missing_login_is_seen_above_a_stack_trace(tmp_path: Path) -> None:
+    err = "Error: Not logged in\n" + "    at run (node:internal/modules:1:2)\n" * 40
+    made = agent(tmp_path, printing("", 1, err), output="claude-json")
+    with pytest.raises(ConfigurationError, match="Not logged in"):
+        made.solve(Task("t", "x"))
+
+
+def test_a_time_out_tells_the_outage_before_it(tmp_path: Path) -> None:
+    said = json.dumps({"type": "error", "message": "Reconnecting... waiting for network"})
+    made = agent(tmp_path, f"import time; print({said!r}, flush=True); time.sleep(60)",
+                 output="codex-jsonl")  # fmt: skip
+    made.runtime = Runtime(task_timeout=1)
+    with pytest.raises(InfrastructureError, match="waiting for network"):
+        made.solve(Task("t", "x"))
+
+
 def test_a_failure_of_the_outside_tells_what_it_cost_all_the_same(tmp_path: Path) -> None:
     text = failure(is_error=True, api_error_status=529, result="Overloaded")
     with pytest.raises(InfrastructureError) as raised:
@@ -394,6 +481,7 @@ def test_output_without_end_is_bounded(tmp_path: Path) -> None:
     [
         ({"command": ["x", "{taks}"]}, UnknownNameError, "Did you mean 'task'"),
         ({"command": []}, ConfigurationError, "empty"),
+        ({"command": ["x", "--model", "{model}"]}, ConfigurationError, "no model is named"),
         ({"command": "x 'open"}, ConfigurationError, "quotation"),
         ({"command": ["x"], "outptu": "text"}, UnknownNameError, "Did you mean 'output'"),
         ({"command": ["x"], "output": "xml"}, ConfigurationError, "xml"),
@@ -413,6 +501,36 @@ def test_a_program_that_is_not_there_stops_the_run_with_advice(tmp_path: Path) -
     assert made.needs() == [
         ("program no-such-agent", False, "install no-such-agent, or correct 'command:'")
     ]
+
+
+def test_a_path_beside_the_manifest_is_told_how_to_be_written(tmp_path: Path) -> None:
+    made = agent(tmp_path, command=["./solve.sh"])
+    says = "write {workspace}/solve.sh for a program of the workspace"
+    assert says in made.needs()[0][2]
+    with pytest.raises(ConfigurationError) as raised:
+        made.solve(Task("t", "x"))
+    assert says in raised.value.fix
+
+
+def test_doctor_finds_a_skill_that_would_be_mistaken_for_the_user_s(tmp_path: Path) -> None:
+    own = tmp_path / "home" / ".claude" / "skills" / "dates"
+    own.mkdir(parents=True)
+    skill = tmp_path / "w" / "skills" / "dates"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: dates\ndescription: d\n---\n")
+    before = os.environ["HOME"]
+    os.environ["HOME"] = str(tmp_path / "home")
+    try:
+        for arguments, alone in (
+            ([], False),
+            (["--setting-sources", "user,project"], False),
+            (["--setting-sources", "project"], True),
+            (["--setting-sources=project"], True),
+        ):
+            made = agent(tmp_path / "w", "", *arguments, skills_to=".claude/skills")
+            assert (len(made.needs()) == 1) is alone, arguments
+    finally:
+        os.environ["HOME"] = before
 
 
 def test_doctor_asks_whether_the_program_is_logged_in(tmp_path: Path) -> None:

