@@ -82,6 +82,9 @@ class Evolver:
         self.engine = make_engine(engine, self.manifest, self.root)
         self.config.evolvable(self.manifest.evolvable_layers)
         self._models = _Models.choose(self, agent, model, evolver_model)
+        if model is not None and not self._needs_of_agent.needs_model:
+            kind = self.manifest.agent_type or type(self._needs_of_agent).__name__
+            self.progress.say(f"the agent {kind!r} takes no --model; it is the engine's")
 
     def run(self, cycles: int | None = None) -> EvolutionResult:
         """Run ``cycles`` cycles (default ``config.max_cycles``), or finish those that an

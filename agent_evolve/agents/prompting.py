@@ -7,6 +7,7 @@ prompt between tasks; what changes most often stands last.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..types import SkillMeta
 Memories = Mapping[str, Sequence[Mapping[str, Any]]]
 """Entries by category, oldest first."""
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _RULES = "# What we have learned"
 _EXAMPLES = "# Examples with the right answers"
 
@@ -26,8 +28,9 @@ def join_sections(sections: Iterable[str]) -> str:
 
 
 def readable(text: str) -> str:
-    """``text`` as it can be sent: bytes that were not UTF-8 in a file become U+FFFD."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """``text`` as it can be sent: what is no character (bytes that were not UTF-8 in a file, half
+    an emoji) becomes U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def skill_catalogue(skills: Sequence[SkillMeta]) -> str:

@@ -82,11 +82,15 @@ class Measurer:
         return observation
 
     def _charge(self, agent: BaseAgent, trajectory: Trajectory) -> None:
+        """Enter what the agent's program says it spent. Where it says no dollars, the price of
+        its tokens counts; a cap in dollars that can't be held that way is refused."""
         metrics = trajectory.metrics
+        told = any(metrics.get(key) for key in ("input_tokens", "output_tokens"))
+        free = not told and self.ledger.budget.max_usd is None
         self.ledger.charge(
             "agent",
             str(agent.options.get("model") or type(agent).__name__),
-            usd=metrics.get("usd", 0.0),
+            usd=metrics.get("usd", 0.0 if free else None),
             input_tokens=int(metrics.get("input_tokens", 0)),
             output_tokens=int(metrics.get("output_tokens", 0)),
             seconds=metrics.get("seconds", 0.0),

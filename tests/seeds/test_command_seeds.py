@@ -70,6 +70,13 @@ def test_it_runs_as_it_is_and_its_cost_is_counted(
         cwd=tmp_path, env=path,
     )  # fmt: skip
     assert capped.returncode == 4, capped.stderr
+    if program == "codex":  # it tells no price, so a cap in dollars is refused, not ignored
+        dollars = cli(
+            "run", seed, "--cycles", "3", "--engine", "guided-synthesis", "--max-usd", "1",
+            cwd=tmp_path, env=path,
+        )  # fmt: skip
+        assert dollars.returncode == 2, dollars.stderr
+        assert "no price is known" in dollars.stderr
 
 
 @pytest.mark.parametrize("seed", ["claude-code", "codex"])
