@@ -11,6 +11,7 @@ from ..errors import BenchmarkError, ConfigurationError, UnknownNameError
 from ..runtime import Runtime
 from ..types import Feedback, Task, Trajectory
 from .base import BenchmarkAdapter
+from .contents import digest
 from .graders import Case, make_grader
 from .records import MISSING, Fields, Record, read_records
 from .splits import split_by_hash
@@ -65,6 +66,7 @@ class LocalTasks(BenchmarkAdapter):
         self._records = {record.task.id: record for record in records}
         self._check_expected()
         self._by_split = _divide(records, split)
+        self._digests: dict[str, str] = {}
 
     @property
     def needs_sandbox(self) -> bool:
@@ -83,9 +85,12 @@ class LocalTasks(BenchmarkAdapter):
         return self._by_split.get(split, [])[:limit]
 
     def evaluate(self, task: Task, trajectory: Trajectory) -> Feedback:
-        """Score the trajectory's ``output``. Raises ``BenchmarkError`` for a task that is not from
-        here, and whatever the grader raises."""
+        """Score the trajectory's ``output``; what is no text scores 0.0. Raises ``BenchmarkError``
+        for a task that is not from here, and whatever the grader raises."""
         record = self._record(task)
+        if self.grader.needs_text and not isinstance(trajectory.output, str):
+            kind = type(trajectory.output).__name__
+            return Feedback(False, 0.0, f"the agent's output is a {kind}, not text")
         expected = None if record.expected is MISSING else record.expected
         case = Case(record.task, trajectory.output, expected, record.hidden, trajectory)
         return self.grader.grade(case, self.runtime)
@@ -94,7 +99,18 @@ class LocalTasks(BenchmarkAdapter):
         """What decides the score of an answer to this task, as JSON-able values."""
         record = self._record(task)
         expected = None if record.expected is MISSING else record.expected
-        return [self._grading, expected, dict(record.hidden)]
+        decides: list[Any] = [self._grading, expected, dict(record.hidden)]
+        if self.grader.needs_model and self.grader.model is None and self.runtime.model is not None:
+            decides.append(["model", self.runtime.model.name])
+        if record.task.metadata.get("directory"):
+            decides.append(["files", self._files(str(record.task.metadata["directory"]))])
+        return decides
+
+    def _files(self, directory: str) -> str:
+        """What the agent finds when it begins, as of the first time it was asked for."""
+        if directory not in self._digests:
+            self._digests[directory] = digest(Path(directory))
+        return self._digests[directory]
 
     @cached_property
     def _grading(self) -> Any:
@@ -123,8 +139,12 @@ class LocalTasks(BenchmarkAdapter):
 
 
 def _paths(tasks: str | Sequence[str], root: Path) -> list[Path]:
-    told = [tasks] if isinstance(tasks, str) else list(tasks)
-    if not told or not all(isinstance(name, str) and name for name in told):
+    told = [tasks] if isinstance(tasks, str) else tasks
+    if (
+        not isinstance(told, list | tuple)
+        or not told
+        or not all(isinstance(name, str) and name for name in told)
+    ):
         raise ConfigurationError(
             f"tasks: {tasks!r} names no file", fix="for example: tasks: tasks.jsonl"
         )
@@ -132,12 +152,25 @@ def _paths(tasks: str | Sequence[str], root: Path) -> list[Path]:
 
 
 def _fields(told: Mapping[str, Any] | None) -> Fields:
-    told = dict(told or {})
-    for name in told:
-        if name not in _FIELDS:
-            raise UnknownNameError("key of 'fields'", name, _FIELDS)
-    hidden = told.pop("hidden", ())
-    return Fields(**told, hidden=(hidden,) if isinstance(hidden, str) else tuple(hidden))
+    told = {} if told is None else told
+    if not isinstance(told, Mapping):
+        raise ConfigurationError(
+            f"fields: {told!r} is no mapping", fix="for example: fields: {input: question}"
+        )
+    named = {kind: name for kind, name in told.items() if kind != "hidden" and name is not None}
+    hidden = told.get("hidden") or ()
+    hidden = (hidden,) if isinstance(hidden, str) else hidden
+    for kind, name in named.items():
+        if kind not in _FIELDS:
+            raise UnknownNameError("key of 'fields'", str(kind), _FIELDS)
+        if not isinstance(name, str):
+            raise ConfigurationError(f"fields: {kind}: {name!r} is no name of a field")
+    if not isinstance(hidden, list | tuple) or not all(isinstance(name, str) for name in hidden):
+        raise ConfigurationError(
+            f"fields: hidden: {hidden!r} are no names of fields",
+            fix="for example: fields: {hidden: [notes]}",
+        )
+    return Fields(**named, hidden=tuple(hidden))
 
 
 def _divide(records: list[Record], split: Mapping[str, Any] | None) -> dict[str, list[Task]]:
@@ -166,4 +199,7 @@ def _divide(records: list[Record], split: Mapping[str, Any] | None) -> dict[str,
             raise UnknownNameError("key of 'split'", name, (*_OWN_SPLITS, "seed"))
         if isinstance(share, bool) or not isinstance(share, int | float):
             raise ConfigurationError(f"split: {name}: {share!r} is no number from 0 to 1")
-    return split_by_hash([record.task for record in records], shares, int(split.get("seed", 0)))
+    seed = split.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ConfigurationError(f"split: seed: {seed!r} is no whole number")
+    return split_by_hash([record.task for record in records], shares, seed)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from numbers import Real
+from reprlib import repr as repr_short
 
 from ..errors import InvalidScoreError
 from ..types import Feedback
@@ -23,6 +23,6 @@ def checked(feedback: object, where: str) -> Feedback:
             f"{where} gave a {type(feedback).__name__}, not a Feedback", fix=_FIX
         )
     score = feedback.score
-    if not isinstance(score, Real) or not math.isfinite(score) or not 0 <= score <= 1:
-        raise InvalidScoreError(f"{where} gave the score {score!r}", fix=_FIX)
+    if not isinstance(score, Real) or not 0 <= score <= 1:  # false for NaN, too
+        raise InvalidScoreError(f"{where} gave the score {repr_short(score)}", fix=_FIX)
     return replace(feedback, success=bool(feedback.success), score=float(score))

@@ -49,6 +49,9 @@ def grade(place: Path, grader: Any, expected: Any, output: str, **more: Any) -> 
         ("normalized", "ﬁne", "FINE!", 1),
         ("normalised", "a b", "ab", 0),
         ("normalised", 42, "42.", 1),
+        ("normalised", "?", "", 0),
+        ("exact", True, "true", 1),
+        ("exact", {"a": 1}, '{"a": 1}', 1),
         ("contains", "Lyon", "It is in LYON, France", 1),
         ({"name": "contains", "ignore_case": False}, "Lyon", "LYON", 0),
         ({"name": "contains", "words": True}, "art", "a party", 0),
@@ -114,6 +117,10 @@ def test_a_schema_decides_before_the_fields(tmp_path: Path) -> None:
         ("json", "{'a'", "not JSON"),
         ("contains", "", "is empty"),
         ("contains", [], "is empty"),
+        ("regex", "", "is empty"),
+        ("exact", [], "empty list"),
+        ("normalised", [], "empty list"),
+        ("numeric", 10**400, "not one finite number"),
     ],
 )
 def test_an_expected_answer_that_can_not_be_used_is_found_before_the_run(
@@ -140,6 +147,11 @@ def test_an_expected_answer_that_can_not_be_used_is_found_before_the_run(
         ({"name": "judge", "rubric": " "}, "rubric"),
         ({"name": "command", "command": []}, "no command"),
         ({"name": "command", "command": ["x"], "seconds": 0}, "no time"),
+        ({"name": "command", "command": ["x"], "seconds": math.nan}, "no time"),
+        ({"name": "command", "command": ["sh", "{workspace}/no such"]}, "there is no"),
+        ({"name": "command", "command": "sh {workspace}/no.sh {output}"}, r"there is no .*no\.sh"),
+        ({"name": "json", "schema": {"$ref": "#"}}, "without end"),
+        ({"name": "json", "schema": {"$ref": "http://127.0.0.1:9/s"}}, "leads nowhere"),
     ],
 )
 def test_a_wrong_grader_is_refused_at_once(tmp_path: Path, grader: Any, says: str) -> None:
@@ -148,6 +160,8 @@ def test_a_wrong_grader_is_refused_at_once(tmp_path: Path, grader: Any, says: st
 
 
 GRADER = """
+from fractions import Fraction
+from functools import partial
 from agent_evolve.types import Feedback
 def right(task, output, expected): return output == expected
 def number(output): return 0.25
@@ -156,6 +170,12 @@ def mapping(task, output, expected, hidden): return {"score": 1, "detail": hidde
 def whole(trajectory): return Feedback(False, 0.75, trajectory.output)
 def nothing(output): pass
 def words(output): return "good"
+def passed(output): return {"score": 0.8, "success": True}
+def exact(output): return Fraction(1, 4)
+def rest(output, **more): return sorted(more) == ["expected", "task"]
+part = partial(lambda output, factor: factor, factor=0.5)
+def first(output, /): return 1
+def open_ended(output, gold, **more): return 1
 def fails(output): raise KeyError("x")
 def asks(output, who): return 1
 constant = 3
@@ -170,12 +190,21 @@ constant = 3
         ("pair", 0.5, "half of x"),
         ("mapping", 1, "be brief"),
         ("whole", 0.75, "x"),
+        ("exact", 0.25, "expected 'x', got 'x'"),
+        ("rest", 1, "expected 'x', got 'x'"),
+        ("part", 0.5, "expected 'x', got 'x'"),
     ],
 )
 def test_a_grader_in_python(tmp_path: Path, function: str, score: float, detail: str) -> None:
     (tmp_path / "g.py").write_text(GRADER)
     feedback = grade(tmp_path, f"g.py:{function}", "x", "x", rubric="be brief")
     assert (feedback.score, feedback.detail) == (score, detail)
+
+
+def test_a_grader_in_python_may_say_what_success_is(tmp_path: Path) -> None:
+    (tmp_path / "g.py").write_text(GRADER)
+    feedback = grade(tmp_path, "./g.py:passed", "x", "x")
+    assert (feedback.score, feedback.success) == (0.8, True)
 
 
 @pytest.mark.parametrize("function", ["nothing", "words", "fails"])
@@ -191,6 +220,10 @@ def test_a_grader_in_python_that_says_no_score_has_failed(tmp_path: Path, functi
         ("g.py:rihgt", "Did you mean 'right'"),
         ("h.py:right", "h"),
         ("g.py:asks", "'who'"),
+        ("g.py:first", "by its name"),
+        ("g.py:open_ended", "'gold'"),
+        ("../g.py:right", "outside the workspace"),
+        ("/g.py:right", "outside the workspace"),
         ("g.py:constant", "can't be called"),
     ],
 )
@@ -198,6 +231,32 @@ def test_a_grader_in_python_that_is_not_there(tmp_path: Path, function: str, say
     (tmp_path / "g.py").write_text(GRADER)
     with pytest.raises((ConfigurationError, ManifestError), match=says):
         bench(tmp_path, function)
+
+
+def test_a_draft_that_the_schema_names_is_the_one_it_is_read_by(tmp_path: Path) -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "items": [{"type": "integer"}, {"type": "string"}],
+    }
+    grader = {"name": "json", "match": "none", "schema": schema}
+    assert grade(tmp_path, grader, None, '[1, "b"]').score == 1
+    assert "$[1]: 2 is not" in grade(tmp_path, grader, None, "[1, 2]").detail
+
+
+def test_an_answer_can_neither_flood_nor_break_its_grader(tmp_path: Path) -> None:
+    long = grade(tmp_path, "json", {"a": 1}, json.dumps({"k" * 1_000_000: 1}))
+    assert (long.score, len(long.detail) < 5000) == (0, True)
+    tree = {"name": "json", "schema": {"type": "array", "items": {"$ref": "#"}}}
+    for depth in (900, 5000, 200_000):
+        for grader in ("json", tree):
+            assert grade(tmp_path, grader, {"a": 1}, "[" * depth + "]" * depth).score == 0
+
+
+@pytest.mark.parametrize("grader", ["exact", "contains", "numeric", "json"])
+def test_an_output_that_is_no_text_is_the_agents_failure(tmp_path: Path, grader: str) -> None:
+    output: Any = None
+    feedback = grade(tmp_path, grader, "1", output)
+    assert (feedback.score, feedback.detail) == (0, "the agent's output is a NoneType, not text")
 
 
 def command(place: Path, command: Any, output: str = "x", **options: Any) -> Feedback:
@@ -270,6 +329,13 @@ def test_a_judge_may_mend_its_answer_once_and_is_no_score_after_that(tmp_path: P
         judge(tmp_path, ['{"score": 7.5}', '{"score": 7.5}'])
 
 
+def test_an_empty_reply_of_a_judge_is_not_sent_back_to_it(tmp_path: Path) -> None:
+    feedback, model = judge(tmp_path, ["", '{"reason": "fine", "score": 1}'])
+    assert feedback.score == 1
+    [again] = model.requests[1].messages
+    assert (again.role, "holds no JSON" in again.content) == ("user", True)
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
     lambda inner: (
@@ -313,3 +379,45 @@ def test_what_decides_a_score_is_in_the_fingerprint(tmp_path: Path) -> None:
     ]
     prints = [json.dumps(one.fingerprint(one.get_tasks()[0])) for one in made]
     assert len(set(prints)) == len(prints)
+
+
+def test_a_grader_that_was_changed_is_another(tmp_path: Path) -> None:
+    (tmp_path / "checks").mkdir()
+    graders: list[Any] = [
+        {"name": "command", "command": "python3 - <<'E'\nprint(\"it's\")\nE"},
+        {"name": "command", "command": "sh {workspace}/checks/a.sh {output}"},
+        {"name": "command", "command": ["sh", "{workspace}/my check.sh"]},
+        {"name": "command", "command": ["pytest", "{workspace}/checks"]},
+    ]
+    prints: list[list[str]] = []
+    for text in ("exit 0", "exit 0", "exit 1"):
+        (tmp_path / "checks" / "a.sh").write_text(text)
+        (tmp_path / "my check.sh").write_text(text)
+        made = [bench(tmp_path, grader) for grader in graders]
+        prints.append([json.dumps(one.fingerprint(one.get_tasks()[0])) for one in made])
+    first, same, other = prints
+    assert first == same
+    assert [a == b for a, b in zip(first, other, strict=True)] == [True, False, False, False]
+
+
+def test_a_python_grader_made_from_another_is_known_by_its_file(tmp_path: Path) -> None:
+    prints = []
+    for place, value in (("a", 1), ("b", 0)):
+        (tmp_path / place).mkdir()
+        text = f"import functools\nhalf = functools.partial(lambda output, k: k, k={value})\n"
+        (tmp_path / place / "g.py").write_text(text)
+        made = bench(tmp_path / place, "g.py:half")
+        prints.append(made.fingerprint(made.get_tasks()[0]))
+    assert prints[0] != prints[1]
+
+
+def test_another_model_is_another_judge(tmp_path: Path) -> None:
+    own = {"name": "judge", "rubric": "is polite"}
+    prints = []
+    for grader in (own, own | {"model": "scripted:third"}):
+        made = bench(tmp_path, grader)
+        for model in ("one", "two"):
+            made.runtime = Runtime(model=ScriptedModel([], name=model))
+            prints.append(made.fingerprint(made.get_tasks()[0]))
+    assert prints[0] != prints[1]
+    assert prints[2] == prints[3]

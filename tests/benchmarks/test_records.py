@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -199,3 +200,103 @@ def test_any_text_survives_csv_and_jsonl(
         local(place, "t.jsonl", lines(*objects)),
     ):
         assert [task.input for task in made.get_tasks(limit=None)] == [asked for asked, _ in rows]
+
+
+def test_an_answer_is_known_by_its_name_however_it_is_spelled(tmp_path: Path) -> None:
+    data = "ID,Question,Expected Output,Gold-Answer,SOLUTION,topic\n1,q,x,x,x,t\n"
+    [task] = local(tmp_path, "t.csv", data).get_tasks()
+    assert (task.id, task.input, dict(task.metadata)) == ("1", "q", {"topic": "t"})
+
+
+@pytest.mark.parametrize("kind", ["id", "expected", "split", "hidden"])
+def test_a_field_that_no_task_has_is_not_passed_over(tmp_path: Path, kind: str) -> None:
+    data = lines({"id": "a", "input": "x", "expected": "y", "secret_notes": "y"})
+    with pytest.raises(BenchmarkError, match="'secret_nots'.* as " + kind + ".*'secret_notes'"):
+        local(tmp_path, "t.jsonl", data, fields={kind: "secret_nots"})
+
+
+def test_a_blank_cell_is_no_answer_but_a_blank_text_may_be_one(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkError, match=r"t\.csv:3: has no expected answer"):
+        local(tmp_path, "t.csv", "id,input,expected\n1,a,x\n2,b,\n")
+    told = lines({"id": "a", "input": "name it, or say nothing", "expected": ""})
+    assert len(local(tmp_path, "t.jsonl", told).get_tasks()) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ('{"id": "a", "input": "x", "expected": NaN}', r"t\.jsonl:1.*NaN is no number"),
+        ('{"id": "a", "input": "x", "expected": 1e999}', "1e999 is no number"),
+        ('{"id": "a", "input": "x", "expected": "y", "expected": "z"}', "'expected' stands twice"),
+        ('{"id": "a", "input": "\\ud800", "expected": "y"}', "surrogate"),
+        ('{"id": "a", "input": null, "expected": "y"}', "the input is empty"),
+    ],
+)
+def test_what_json_can_not_mean_is_refused(tmp_path: Path, data: str, says: str) -> None:
+    with pytest.raises(BenchmarkError, match=says):
+        local(tmp_path, "t.jsonl", data)
+
+
+def test_the_advice_for_a_file_in_utf_16_is_for_utf_16(tmp_path: Path) -> None:
+    data = lines({"id": "a", "input": "x", "expected": "y"}).encode("utf-16")
+    with pytest.raises(BenchmarkError, match="iconv -f utf-16"):
+        local(tmp_path, "t.jsonl", data)
+
+
+def test_a_cell_may_hold_a_long_document(tmp_path: Path) -> None:
+    made = local(tmp_path, "t.csv", f"id,input,expected\n1,{'q' * 300_000},x\n")
+    assert len(made.get_tasks()[0].input) == 300_000
+
+
+@pytest.mark.parametrize("name", ["{secret}", "../../secret.txt", "link.txt"])
+def test_an_eval_shows_no_file_from_outside_its_skill(tmp_path: Path, name: str) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("key")
+    skill = tmp_path / "skill"
+    (skill / "evals").mkdir(parents=True)
+    (skill / "evals" / "link.txt").symlink_to(secret)
+    told = {"prompt": "p", "expected_output": "x", "files": [name.format(secret=secret)]}
+    with pytest.raises(BenchmarkError, match="lies outside"):
+        local(skill, "evals/evals.json", json.dumps({"evals": [told]}))
+
+
+def test_a_task_file_among_directories_of_tasks_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "tasks" / "a").mkdir(parents=True)
+    (tmp_path / "tasks" / "a" / "task.md").write_text("do a")
+    (tmp_path / "tasks" / "a" / "expected.txt").write_text("A")
+    (tmp_path / "tasks" / "README.md").write_text("about them")
+    assert len(LocalTasks(tmp_path, tasks="tasks").get_tasks()) == 1
+    (tmp_path / "tasks" / "more.jsonl").write_text("{}")
+    with pytest.raises(BenchmarkError, match=r"name the file itself: tasks: \[tasks/more\.jsonl\]"):
+        LocalTasks(tmp_path, tasks="tasks")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tasks": 3},
+        {"fields": "input"},
+        {"fields": {"input": 3}},
+        {"fields": {"hidden": 3}},
+        {"split": {"holdout": 0.3, "seed": "x"}},
+        {"split": {"holdout": 0.3, "seed": 1.5}},
+        {"split": {"holdout": "a third"}},
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_named(tmp_path: Path, options: dict[str, Any]) -> None:
+    (tmp_path / "tasks.jsonl").write_text(lines({"id": "a", "input": "x", "expected": "y"}))
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        LocalTasks(tmp_path, **options)
+
+
+def test_the_files_of_a_task_are_in_its_fingerprint(tmp_path: Path) -> None:
+    place = tmp_path / "tasks" / "a"
+    (place / "files").mkdir(parents=True)
+    (place / "task.md").write_text("sum it")
+    (place / "expected.txt").write_text("3")
+    prints = []
+    for content in ("1,2", "1,2", "2,2"):
+        (place / "files" / "data.csv").write_text(content)
+        made = LocalTasks(tmp_path, tasks="tasks")
+        prints.append(made.fingerprint(made.get_tasks()[0]))
+    assert prints[0] == prints[1] != prints[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from ...runtime import Runtime
 from ...types import Feedback, Task, Trajectory
 
 _SHOWN = 300
+_DETAIL = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Grader(ABC):
     """Scores one answer, and says in words what was expected and what was seen."""
 
     needs_expected: bool = True
+    needs_text: bool = True
     needs_sandbox: bool = False
     needs_model: bool = False
     model: str | None = None
@@ -48,9 +51,10 @@ class Grader(ABC):
 
 def feedback(score: float, detail: str, expected: Any, **raw: Any) -> Feedback:
     """Feedback of a score; full marks are success. ``raw`` keeps the expected answer for engines,
-    which see it for train tasks only."""
+    which see it for train tasks only. The middle of a detail beyond 4,000 characters is left out.
+    """
     known = {} if expected is None else {"expected": expected}
-    return Feedback(score >= 1.0, score, detail, known | raw)
+    return Feedback(score >= 1.0, score, shortened(detail, _DETAIL), known | raw)
 
 
 def versus(expected: Any, seen: str) -> str:
@@ -62,12 +66,17 @@ def shown(value: Any) -> str:
     """A value in quotes, its middle left out when it is long; several alternatives joined."""
     if isinstance(value, list):
         return " or ".join(shown(item) for item in value[:5])
-    text = repr(value)
-    half = _SHOWN // 2
-    return text if len(text) <= _SHOWN else f"{text[:half]} ... {text[-half:]}"
+    return shortened(repr(value), _SHOWN)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text, its middle left out when it has more than ``most`` characters."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
 
 
 def alternatives(expected: Any) -> list[str]:
-    """The answers that are right: those of a list, or the only one, as text."""
+    """The answers that are right: those of a list, or the only one. What is not text is taken as
+    JSON writes it: ``true``, ``1.5``."""
     values = expected if isinstance(expected, list) else [expected]
-    return [value if isinstance(value, str) else str(value) for value in values]
+    return [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import shlex
 import tempfile
 from collections.abc import Sequence
@@ -14,9 +16,11 @@ from ...execution import Limits
 from ...execution.written import read_written
 from ...runtime import Runtime
 from ...types import Feedback
+from ..contents import digest
 from .base import Case, Grader, feedback
 
 _PLACEHOLDERS = ("output", "expected", "input", "task", "workspace")
+_IN_WORKSPACE = re.compile(r"(?<![\"'])\{workspace\}/([^\s\"'`;&|<>(){}$*?\[\]\\]+)")
 _DETAIL = 1500
 
 
@@ -29,9 +33,9 @@ class CommandGrader(Grader):
 
     It runs in an empty directory that holds ``output.txt``, ``input.txt``, ``expected.txt`` (or
     ``expected.json`` for what is not text) and ``task.json``; the placeholders stand for their
-    paths. Exit code 0 is right, any other wrong, unless the program leaves ``reward.txt`` with a
-    number, or ``reward.json`` with a number or ``{"score": 0.5, "detail": "..."}``. What it prints
-    becomes the detail.
+    paths. What the command names as ``{workspace}/...`` must be there. Exit code 0 is right, any
+    other wrong, unless the program leaves ``reward.txt`` with a number, or ``reward.json`` with a
+    number or ``{"score": 0.5, "detail": "..."}``. What it prints becomes the detail.
 
     Args:
         command: program and arguments, or one line for a shell.
@@ -51,10 +55,12 @@ class CommandGrader(Grader):
                 f"grader command: {command!r} is no command",
                 fix='for example: command: [python3, "{workspace}/check.py", "{output}"]',
             )
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not number or not 0 < seconds < math.inf:
             raise ConfigurationError(f"grader command: seconds: {seconds!r} is no time")
         self._command, self._seconds = command, float(seconds)
         self._root = root.absolute()
+        self._programs = _programs(command, self._root)
 
     def grade(self, case: Case, runtime: Runtime) -> Feedback:
         sandbox = runtime.require_sandbox("the command grader")
@@ -89,7 +95,7 @@ class CommandGrader(Grader):
         return [_fill(part, {k: str(v) for k, v in paths.items()}) for part in self._command]
 
     def fingerprint(self) -> Any:
-        return ["command", self._command, _programs(self._command, self._root)]
+        return ["command", self._command, {n: digest(p) for n, p in self._programs.items()}]
 
 
 def _fill(text: str, values: dict[str, str]) -> str:
@@ -139,14 +145,25 @@ def _reward(place: Path) -> tuple[float, str] | None:
         raise BenchmarkError(f"the grader's reward.txt is no number: {told[:100]!r}") from error
 
 
-def _programs(command: str | Sequence[str], root: Path) -> dict[str, str]:
-    """Content of the workspace's own files that the command names."""
-    from hashlib import sha256
+def _programs(command: str | Sequence[str], root: Path) -> dict[str, Path]:
+    """The workspace's own files and directories that a command names.
 
-    words = shlex.split(command) if isinstance(command, str) else command
-    found = {}
-    for word in words:
-        path = Path(word.replace("{workspace}", str(root)))
-        if path.is_absolute() and path.is_file() and path.is_relative_to(root):
-            found[word] = sha256(path.read_bytes()).hexdigest()
+    Raises ``ConfigurationError`` for one that is not there: a shell or interpreter would only exit
+    with an error, and every answer would seem wrong.
+    """
+    found: dict[str, Path] = {}
+    for part in [command] if isinstance(command, str) else command:
+        whole = part.removeprefix("{workspace}/")
+        if not isinstance(command, str) and whole != part and (root / whole).exists():
+            names = [whole]  # an argument of its own may hold spaces
+        else:
+            names = [match[1] for match in _IN_WORKSPACE.finditer(part)]
+        for name in names:
+            path = root / name
+            if not path.exists():
+                raise ConfigurationError(
+                    f"grader command: there is no {path}", fix=f"correct {part!r}, or write it"
+                )
+            if path != root:
+                found["{workspace}/" + name] = path
     return found

@@ -79,8 +79,11 @@ class Judge(Grader):
                 score, reason = found
                 made = feedback(score, reason, case.expected)
                 return Feedback(score >= self._pass_mark, score, reason, made.raw)
-            again = Message("user", _AGAIN.format(why=why))
-            messages = [*messages, completion.as_message(), again]
+            again = _AGAIN.format(why=why)
+            if completion.text.strip():
+                messages = [*messages, completion.as_message(), Message("user", again)]
+            else:  # providers refuse an empty turn
+                messages = [Message("user", f"{self._material(case)}\n\n{again}")]
         raise InfrastructureError(f"the judge {model.name} gave no usable verdict: {why}")
 
     def _full_rubric(self, case: Case) -> str:

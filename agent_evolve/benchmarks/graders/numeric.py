@@ -82,4 +82,8 @@ def number(value: Any) -> float | None:
         return found[0] if len(found) == 1 else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        made = float(value)
+    except OverflowError:
+        return None
+    return made if math.isfinite(made) else None

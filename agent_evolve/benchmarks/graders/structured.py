@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import ConfigurationError
 from ...runtime import Runtime
 from ...types import Feedback
 from .base import Case, Grader, feedback, shown
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
 
 _FENCE = re.compile(r"\A\s*```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\s*\Z", re.DOTALL)
 _MOST_FAULTS = 8
@@ -25,7 +28,8 @@ class Json(Grader):
             expected is there, more is allowed. ``fields`` (default): the share of right fields
             among the expected and the surplus ones, nested objects field by field. ``none``:
             the schema alone decides.
-        schema: a JSON Schema, or the path of one, that the answer must satisfy to score at all.
+        schema: a JSON Schema, or the path of one, that the answer must satisfy to score at all; of
+            the draft that its ``$schema`` names, else 2020-12. Nothing is fetched for it.
         fenced: allow one code fence around the answer.
     """
 
@@ -54,7 +58,10 @@ class Json(Grader):
         except (ValueError, RecursionError) as error:
             detail = f"{wanted}this is not JSON alone ({error}): {shown(case.output)}"
             return feedback(0.0, detail, case.expected)
-        faults = self._schema_faults(seen)
+        try:
+            faults = self._schema_faults(seen)
+        except RecursionError:  # the schema alone does not recurse, see _schema
+            faults = ["nested too deeply to be checked"]
         if faults:
             return feedback(0.0, f"{wanted}against the schema: {'; '.join(faults)}", case.expected)
         if self._match == "none":
@@ -70,9 +77,7 @@ class Json(Grader):
     def _schema_faults(self, seen: Any) -> list[str]:
         if self._schema is None:
             return []
-        from jsonschema import Draft202012Validator
-
-        found = sorted(Draft202012Validator(self._schema).iter_errors(seen), key=str)
+        found = sorted(_validator(self._schema).iter_errors(seen), key=str)
         return [f"{error.json_path}: {error.message[:200]}" for error in found[:_MOST_FAULTS]]
 
     def why_not(self, expected: Any) -> str:
@@ -150,8 +155,8 @@ def _both_numbers(a: Any, b: Any) -> bool:
 def _schema(told: Mapping[str, Any] | str | None, root: Path) -> Mapping[str, Any] | None:
     if told is None:
         return None
-    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
+    from referencing.exceptions import Unresolvable
 
     where, schema = "the schema of grader json", told
     if isinstance(told, str):
@@ -163,7 +168,25 @@ def _schema(told: Mapping[str, Any] | str | None, root: Path) -> Mapping[str, An
     if not isinstance(schema, Mapping):
         raise ConfigurationError(f"{where}: is no JSON Schema object")
     try:
-        Draft202012Validator.check_schema(schema)
+        validator = _validator(schema)
+        validator.check_schema(dict(schema))
+        list(validator.iter_errors(None))
     except SchemaError as error:
         raise ConfigurationError(f"{where}: {error.message}") from error
+    except Unresolvable as error:
+        raise ConfigurationError(
+            f"{where}: its reference {error.ref!r} leads nowhere",
+            fix="put what it refers to under $defs; nothing is fetched",
+        ) from error
+    except RecursionError as error:
+        raise ConfigurationError(f"{where}: it refers to itself without end") from error
     return schema
+
+
+def _validator(schema: Mapping[str, Any]) -> Validator:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+
+    cls = validator_for(schema, default=Draft202012Validator)
+    return cls(schema, registry=REGISTRY)

@@ -10,6 +10,8 @@ from ...runtime import Runtime
 from ...types import Feedback
 from .base import Case, Grader, alternatives, feedback, versus
 
+_NOTHING = "is an empty list, so no answer is right"
+
 _EDGE = " \t\n\r.,;:!?\"'`*_()[]{}«»“”‘’"
 
 
@@ -19,6 +21,9 @@ class Exact(Grader):
     def grade(self, case: Case, runtime: Runtime) -> Feedback:
         right = case.output.strip() in {text.strip() for text in alternatives(case.expected)}
         return feedback(float(right), versus(case.expected, case.output), case.expected)
+
+    def why_not(self, expected: Any) -> str:
+        return _NOTHING if expected == [] else ""
 
     def fingerprint(self) -> Any:
         return "exact"
@@ -31,6 +36,9 @@ class Normalised(Grader):
     def grade(self, case: Case, runtime: Runtime) -> Feedback:
         right = normalised(case.output) in {normalised(t) for t in alternatives(case.expected)}
         return feedback(float(right), versus(case.expected, case.output), case.expected)
+
+    def why_not(self, expected: Any) -> str:
+        return _NOTHING if expected == [] else ""
 
     def fingerprint(self) -> Any:
         return "normalised"
@@ -98,6 +106,8 @@ class Regex(Grader):
         return search(pattern, output, self._flags) is not None
 
     def why_not(self, expected: Any) -> str:
+        if "" in alternatives(expected) or expected == []:
+            return "is empty, and every answer matches that"
         for pattern in alternatives(expected):
             try:
                 re.compile(pattern, self._flags)
@@ -110,5 +120,7 @@ class Regex(Grader):
 
 
 def normalised(text: str) -> str:
-    """The text as :class:`Normalised` compares it."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(_EDGE)
+    """The text as :class:`Normalised` compares it; one of nothing but punctuation keeps it, or an
+    empty answer would be right where ``?`` is expected."""
+    folded = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return folded.strip(_EDGE) or folded
