@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,29 @@ def test_calls_made_at_once_never_pass_the_cap_together(
     assert ledger.tokens <= cap
 
 
+def test_a_call_waits_for_room_that_a_call_under_way_may_leave() -> None:
+    """The first call holds 90 of 100 tokens and uses 5, so there is room for the second."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> Completion:
+        asked.set()
+        assert go_on.wait(10)
+        return Completion("x", usage=Usage(3, 2))
+
+    inner = ScriptedModel(answer)
+    model = Ledger(Budget(max_tokens=100)).meter(inner, "agent")
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(ask, model, max_tokens=60)
+        assert asked.wait(10)
+        second = pool.submit(ask, model, max_tokens=60)
+        time.sleep(0.1)
+        assert len(inner.requests) == 1
+        assert not second.done()
+        go_on.set()
+        assert first.result(10).text == second.result(10).text == "x"
+    assert len(inner.requests) == 2
+
+
 class HouseMade:
     name = "openai:house-made"
 
@@ -114,6 +138,18 @@ def test_a_cap_in_dollars_needs_a_price() -> None:
     own = Ledger(Budget(max_usd=1), prices={"openai:house-made": (1.0, 1.0)})
     assert ask(own.meter(HouseMade(), "agent")).text == "x"
     assert own.usd > 0
+
+
+def test_after_a_charge_without_a_price_a_cap_in_dollars_lets_nothing_in() -> None:
+    inner = ScriptedModel(["x"])
+    ledger = Ledger(Budget(max_usd=1), prices=PRICES)
+    model = ledger.meter(inner, "agent")
+    ledger.charge("agent", "some-program", input_tokens=5)
+    for refused in (lambda: ask(model), lambda: ledger.check("agent")):
+        with pytest.raises(ConfigurationError, match="some-program") as caught:
+            refused()
+        assert "--max-tokens" in caught.value.fix
+    assert inner.requests == []
 
 
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf")])
@@ -149,6 +185,20 @@ def test_each_call_is_traced_by_its_id_without_secrets(
     assert trace["completion"]["text"] == "the answer"
     assert "my key is" in json.dumps(trace)
     assert "very-secret" not in json.dumps(trace)
+
+
+def test_a_secret_in_an_error_is_kept_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-0123456789-very-secret")
+    told: list[dict[str, Any]] = []
+    ledger = Ledger(sink=told.append, traces=tmp_path, prices=PRICES)
+    with pytest.raises(ModelError):
+        ask(ledger.meter(ScriptedModel([ModelError("no: sk-0123456789-very-secret")]), "agent"))
+    assert told[0]["error"] == "ModelError: no: <SOME_API_KEY>"
+    [trace] = tmp_path.iterdir()
+    assert trace.stem == told[0]["call_id"]
+    assert "very-secret" not in trace.read_text()
 
 
 @pytest.mark.parametrize(

