@@ -24,7 +24,10 @@ class LocalModel:
         threads: default the CPUs this process may use.
         template: a Jinja chat template to use instead of the file's own. Qwen2.5-Coder gets one
             of ours by itself, with which its tool calls are understood.
-        seed: for sampling at a temperature above 0; default a new one each call.
+        seed: makes answers repeat, at any temperature, when requests come one at a time on one
+            machine. Each prompt is then read anew: what is kept of earlier ones saves time but
+            changes the rounding, and with it now and then a word, even at temperature 0.
+            Default: a new seed each call, and earlier prompts are used.
 
     The file is loaded by the first call and shared by all models of this process over it. Requests
     wait for each other inside the server. Thread-safe.
@@ -60,7 +63,7 @@ class LocalModel:
         if request.temperature is not None:
             body["temperature"] = request.temperature
         if self._seed is not None:
-            body["seed"] = self._seed
+            body |= {"seed": self._seed, "cache_prompt": False}
         answer = shared_server(self._settings).chat(body)
         if "error" in answer:
             error = answer["error"]

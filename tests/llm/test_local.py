@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_evolve.agents.chat import ChatAgent
-from agent_evolve.errors import AgentEvolveError, ConfigurationError, ModelError
+from agent_evolve.errors import ConfigurationError, ModelError
 from agent_evolve.llm import (
     BoundTool,
     Completion,
@@ -17,7 +17,6 @@ from agent_evolve.llm import (
     Model,
     Request,
     Tool,
-    ToolLoopResult,
     resolve_model,
     run_tools,
 )
@@ -31,6 +30,7 @@ from agent_evolve.types import Task
 pytestmark = [pytest.mark.local_model, pytest.mark.timeout(600)]
 
 NAME = "qwen2.5-coder-0.5b"
+PROTOCOLS = pytest.mark.parametrize("protocol", ["local", "openai", "anthropic"])
 LOOKUP = Tool(
     "capital_of",
     "The capital of a country.",
@@ -59,7 +59,7 @@ def ask(model: Model, text: str, **more: Any) -> Completion:
 
 
 def test_it_answers_counts_tokens_and_is_the_same_at_temperature_0(weights: Path) -> None:
-    model = resolve_model(f"local:{NAME}")
+    model = resolve_model(f"local:{NAME}", seed=1)
     first, second = (ask(model, "Say hello.", temperature=0.0) for _ in range(2))
     assert first.text == second.text
     assert first.text.strip()
@@ -67,49 +67,75 @@ def test_it_answers_counts_tokens_and_is_the_same_at_temperature_0(weights: Path
     assert 0 < first.usage.output_tokens <= 24
     cut = ask(model, "Count from 1 to 100.", max_tokens=5)
     assert cut.stop_reason == "max_tokens"
-    stopped = ask(model, "Say: one two three", stop=["two"], temperature=0.0)
-    assert "two" not in stopped.text
 
 
-def test_a_prompt_beyond_its_context_is_told(weights: Path) -> None:
-    model = LocalModel(str(weights), context=512)
-    with pytest.raises(AgentEvolveError, match="context"):
-        ask(model, "word " * 2000)
+def through(protocol: str, server: LocalServer) -> Model:
+    """The same weights and context, in process or through a provider's SDK."""
+    match protocol:
+        case "local":
+            return LocalModel(NAME, context=4096)
+        case "openai":
+            return OpenAIModel(NAME, api_key=server.api_key, base_url=f"{server.address}/v1")
+        case _:
+            return AnthropicModel(NAME, api_key=server.api_key, base_url=server.address)
 
 
-def use_a_tool(model: Model) -> tuple[list[str], ToolLoopResult]:
+@PROTOCOLS
+def test_a_stop_string_ends_the_answer_before_it(
+    protocol: str, weights: Path, server: LocalServer
+) -> None:
+    model = through(protocol, server)
+    count = "Write the numbers 1 to 5, in order, separated by spaces, nothing else."
+    assert "3" in ask(model, count, temperature=0.0).text
+    assert ask(model, count, temperature=0.0, stop=["3"]).text.strip() == "1 2"
+
+
+@PROTOCOLS
+def test_a_prompt_beyond_its_context_fails_one_call_and_says_so(
+    protocol: str, weights: Path, server: LocalServer
+) -> None:
+    with pytest.raises(ModelError, match=r"context size(?s:.*)shorten it"):
+        ask(through(protocol, server), "word " * 5000)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_with_a_seed_an_answer_repeats_whatever_was_asked_before(
+    temperature: float, weights: Path
+) -> None:
+    system = "You are a careful helper. " * 20
+
+    def answer(seed: int, before: str) -> str:
+        ask(LocalModel(NAME, context=4096), "Hello", system=before, max_tokens=2)
+        model = LocalModel(NAME, context=4096, seed=seed)
+        question = "Invent a name for a boat and say why, with a story."
+        return ask(model, question, system=system, temperature=temperature, max_tokens=40).text
+
+    befores = [system, "Other words entirely. " * 20, system[:260] + "zzz", ""]
+    assert len({answer(7, before) for before in befores}) == 1
+    if temperature:
+        assert len({answer(seed, "") for seed in (1, 2, 3)}) > 1
+
+
+@PROTOCOLS
+def test_its_tool_calls_arrive_as_calls_and_get_their_results(
+    protocol: str, weights: Path, server: LocalServer
+) -> None:
     asked: list[str] = []
 
     def capital(arguments: Mapping[str, Any]) -> str:
         asked.append(str(arguments["country"]).lower())
         return "Valletta"
 
-    question = Message("user", "What is the capital of Malta? Use capital_of.")
-    request = Request([question], temperature=0.0, max_tokens=80)
-    return asked, run_tools(model, request, [BoundTool(LOOKUP, capital)], max_turns=4)
-
-
-@pytest.mark.parametrize("protocol", ["local", "openai", "anthropic"])
-def test_its_tool_calls_arrive_as_calls(protocol: str, weights: Path, server: LocalServer) -> None:
-    match protocol:
-        case "local":
-            model: Model = LocalModel(NAME, context=4096)
-        case "openai":
-            model = OpenAIModel(NAME, api_key=server.api_key, base_url=f"{server.address}/v1")
-        case _:
-            model = AnthropicModel(NAME, api_key=server.api_key, base_url=server.address)
-    asked, result = use_a_tool(model)
-    assert asked[0] == "malta"
-    assert (result.steps[0]["tool"], result.steps[0]["output"]) == ("capital_of", "Valletta")
-
-
-def test_a_model_of_some_size_ends_with_an_answer(
-    local_model_path: Callable[[str], Path],
-) -> None:
-    local_model_path("qwen2.5-coder-1.5b")
-    _, result = use_a_tool(LocalModel("qwen2.5-coder-1.5b", context=4096))
-    assert result.stop == "end"
-    assert "Valletta" in result.text
+    words = "Look up the capital of Malta with capital_of, then tell me its name."
+    request = Request([Message("user", words)], temperature=0.0, max_tokens=80)
+    tool = BoundTool(LOOKUP, capital)
+    result = run_tools(through(protocol, server), request, [tool], max_turns=2)
+    assert asked == ["malta"]
+    [step] = result.steps
+    assert (step["tool"], step["output"], step["is_error"]) == ("capital_of", "Valletta", False)
+    assert [bool(m.tool_calls) for m in result.messages[:2]] == [False, True]
+    assert result.messages[2].tool_results[0].content == "Valletta"
+    assert result.turns == 2  # this model may repeat its call there instead of an answer
 
 
 def test_a_chat_agent_solves_with_what_its_memory_says(tmp_path: Path, weights: Path) -> None:
