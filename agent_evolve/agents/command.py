@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ConfigurationError, InfrastructureError
@@ -18,12 +18,24 @@ from . import prompting
 from .base import BaseAgent
 from .command_directory import TaskDirectory
 from .command_output import Reading, read_output
+from .command_proof import Finding, Proof, default_way
 from .command_settings import CommandSettings, fill, parse_command, sendable
+from .command_shadows import shadowing
 from .settings import checked
 
 _NESTED = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
 """Variables by which a program would take itself to be running inside another of its kind."""
 _LOGIN_CHECK_SECONDS = 30.0
+_HOW_TO_UNSHADOW = (
+    "move it away; for claude add '--setting-sources', 'project' to 'command:'; or name another "
+    "HOME (CLAUDE_CONFIG_DIR, CODEX_HOME) under 'env:'; 'proof: none' under 'agent:' measures it "
+    "all the same"
+)
+_HOW_TO_PROVE = (
+    "see that the program reads what lies at skills_to and instructions_to, and no skill of the "
+    "same name elsewhere; claude shows it with '--output-format stream-json --verbose'; "
+    "'proof: none' under 'agent:' in manifest.yaml asks for no proof"
+)
 
 
 class CommandAgent(BaseAgent):
@@ -47,6 +59,12 @@ class CommandAgent(BaseAgent):
 
     The program runs as the user, with the user's login, PATH and network, unless ``sandbox`` is
     set. All that it starts ends with it, at the latest after ``runtime.task_timeout`` seconds.
+
+    Each run carries a random marker in its copies of the skills, taken out of all that is kept: it
+    tells whether the program loaded these or others of the same name, which makes the run invalid
+    (``InfrastructureError``). A personal skill of such a name does so before the program starts.
+    ``Trajectory.conversation`` records ``proof`` (``seen``, ``opened``, ``not seen`` or ``cannot be
+    seen``) and ``skills_loaded``; the option ``proof`` says what is asked for.
 
     Its own failure (exit code, no answer) scores 0.0; an outage, a rate limit or a time-out raises
     ``InfrastructureError``; a missing program or login raises ``ConfigurationError``. Cost and
@@ -86,33 +104,42 @@ class CommandAgent(BaseAgent):
         return rows + self._shadows()
 
     def solve(self, task: Task) -> Trajectory:
+        self._raise_if_shadowed()
         with tempfile.TemporaryDirectory(
             prefix="agent-evolve-task-", ignore_cleanup_errors=True
         ) as directory:
             place = TaskDirectory(Path(directory).resolve())
-            self._lay_out(task, place)
+            proof = self._lay_out(task, place)
             ran = self._run(task, place)
-            reading = self._read(ran, place)
+            found = proof.judge(self.settings.output, ran.output, ran.stderr, self._environment())
+            ran = replace(ran, output=proof.clean(ran.output), stderr=proof.clean(ran.stderr))
+            reading = self._read(ran, place, proof)
         metrics = dict(reading.metrics) | {"seconds": ran.seconds}
         self._raise_if_not_its_own(ran, reading, metrics)
         error = reading.error or (None if reading.answer else "the program gave no answer")
+        self._raise_if_not_the_measured(found, error, metrics)
+        about = {"session": reading.session} if reading.session else {}
+        about |= found.record() if found else {}
         return Trajectory(
             task.id,
             reading.answer,
             reading.steps,
-            conversation=[{"session": reading.session}] if reading.session else [],
+            conversation=[about] if about else [],
             error=error,
             metrics=metrics,
         )
 
-    def _lay_out(self, task: Task, place: TaskDirectory) -> None:
+    def _lay_out(self, task: Task, place: TaskDirectory) -> Proof:
+        settings, skills, instructions = self.settings, list[Path](), None
         place.prepare(task)
-        if self.settings.skills_to:
-            place.copy_skills(self.workspace.root / "skills", self.settings.skills_to)
-        if self.settings.instructions_to:
-            place.write(self.settings.instructions_to, self._instructions())
+        if settings.skills_to:
+            skills = place.copy_skills(self.workspace.root / "skills", settings.skills_to)
+        if settings.instructions_to:
+            instructions = place.write(settings.instructions_to, self._instructions())
         if any("{workspace}" in part for part in self._argv):
             place.copy_workspace(self.workspace)
+        way = settings.proof or default_way(settings.output)
+        return Proof.lay(way, place, skills, instructions)
 
     def _instructions(self) -> str:
         names = self.workspace.list_memory_categories()
@@ -163,14 +190,14 @@ class CommandAgent(BaseAgent):
             ran.exit_code, ran.output, ran.timed_out, ran.truncated, seconds=ran.seconds
         )
 
-    def _read(self, ran: ProcessResult, place: TaskDirectory) -> Reading:
+    def _read(self, ran: ProcessResult, place: TaskDirectory, proof: Proof) -> Reading:
         form = self.settings.output
         reading = read_output(form, ran.output, ran.stderr, ran.exit_code, ran.truncated)
         if form == "file" and not reading.error:
             written = read_written(place.out)
             if written is None:
                 return Reading(error=f"nothing was written to {{out}} ({place.out.name})")
-            return Reading(answer=written)
+            return Reading(answer=proof.clean(written))
         return reading
 
     def _raise_if_not_its_own(
@@ -211,19 +238,36 @@ class CommandAgent(BaseAgent):
         return ran.exit_code == 0 and not ran.timed_out
 
     def _shadows(self) -> list[tuple[str, bool, str]]:
-        """Skills that the user's own of the same name would be mistaken for.
-
-        Claude Code leaves those alone with ``--setting-sources project``; Codex has no such option.
-        """
-        to = self.settings.skills_to
-        if to is None or self.settings.sandbox or _leaves_out_the_users(self._argv):
-            return []
-        places = [Path.home() / to / skill.name for skill in self.skills]
         return [
-            (f"skill {place.name} alone", False, f"move away {place}: it has the same name")
-            for place in places
-            if place.exists()
+            (f"skill {path.name} alone", False, f"move away {path}: it has the same name")
+            for path in self._shadowing()
         ]
+
+    def _shadowing(self) -> list[Path]:
+        """Skills that the user's own of the same name would be mistaken for; see ``shadowing``."""
+        to = self.settings.skills_to
+        if to is None or self.settings.sandbox:
+            return []
+        names = {skill.name for skill in self.skills}
+        return shadowing(names, to, self._argv, self._environment())
+
+    def _raise_if_shadowed(self) -> None:
+        """Before anything is spent, as the run would measure the user's skill."""
+        found = [] if self.settings.proof == "none" else self._shadowing()
+        if found:
+            raise InfrastructureError(
+                f"{self._argv[0]} would find the personal skill {found[0]} in the place of the "
+                "workspace's skill of that name",
+                fix=_HOW_TO_UNSHADOW,
+            )
+
+    def _raise_if_not_the_measured(
+        self, found: Finding | None, error: str | None, metrics: dict[str, float]
+    ) -> None:
+        if found and found.wrong and (found.wrong_even_failed or not error):
+            raise InfrastructureError(
+                f"{self._argv[0]}: {found.wrong}", fix=_HOW_TO_PROVE, metrics=metrics
+            )
 
 
 def _how_to_have(program: str) -> str:
@@ -233,12 +277,3 @@ def _how_to_have(program: str) -> str:
             f"{program} is looked for among the task's files"
         )
     return f"install {program}"
-
-
-def _leaves_out_the_users(argv: Sequence[str]) -> bool:
-    """Whether Claude Code is told not to load the user's own skills."""
-    for part, following in zip(argv, (*argv[1:], ""), strict=True):
-        option, joined, value = part.partition("=")
-        if option == "--setting-sources":
-            return "user" not in (value if joined else following).split(",")
-    return False

@@ -47,20 +47,22 @@ class TaskDirectory:
         lay_out(task, self.task)
         self.task_file.write_text(sendable(task.input), encoding="utf-8")
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str) -> Path:
         """Write a file of the program's directory, in the place of one that the task brought."""
         path = inside(self.task, self.task / name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(sendable(text), encoding="utf-8")
+        return path
 
-    def copy_skills(self, source: Path, to: str) -> None:
+    def copy_skills(self, source: Path, to: str) -> list[Path]:
         """Copy skills whole: bytes, modes and links as they are.
 
         Only a ``SKILL.md`` that is a link becomes a file, as programs don't look for links. What
         the workspace does not list as a skill is none here either: drafts, a directory that
         begins with ``_`` (its other files are there for the skills that use them), and one that is
-        a link out of the workspace.
+        a link out of the workspace. Returns the copies of SKILL.md.
         """
+        files = []
         target = inside(self.task, self.task / to)
         for skill in sorted(source.iterdir()) if source.is_dir() else ():
             hidden = skill.name == "_drafts" or skill.name.startswith(".")
@@ -74,6 +76,9 @@ class TaskDirectory:
             elif file.is_symlink():
                 file.unlink()
                 file.write_bytes((skill / "SKILL.md").read_bytes())
+            if file.is_file():
+                files.append(file)
+        return files
 
     def copy_workspace(self, workspace: AgentWorkspace) -> None:
         """Copy the workspace without what tells the answers (history, tasks, grader), without

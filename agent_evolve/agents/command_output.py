@@ -76,13 +76,13 @@ def read_output(form: Format, out: str, err: str, exit_code: int, truncated: int
 
 def _claude(out: str, err: str, exit_code: int, truncated: int) -> Reading:
     result: Mapping[str, Any] | None = None
-    events = list(_objects(out))
+    events = list(objects(out))
     for event in events:
         if event.get("type") == "result" or (result is None and "result" in event):
             result = event
     if result is None:
         return _no_result("claude", out, err, exit_code, truncated)
-    usage = _mapping(result.get("usage"))
+    usage = mapping(result.get("usage"))
     cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
     metrics = _numbers(
         usd=result.get("total_cost_usd"),
@@ -137,51 +137,51 @@ def _claude_steps(events: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
     asked: dict[str, dict[str, Any]] = {}
     for event in events:
-        content = _mapping(event.get("message")).get("content")
+        content = mapping(event.get("message")).get("content")
         for block in content if isinstance(content, list) else []:
-            kind = _mapping(block).get("type")
+            kind = mapping(block).get("type")
             if kind == "tool_use":
                 action = json.dumps(block.get("input"), ensure_ascii=False)
                 step = {"tool": str(block.get("name")), "action": clip(action, _STEP_CHARS)}
                 steps.append(step)
                 asked[str(block.get("id"))] = step
             elif kind == "tool_result" and str(block.get("tool_use_id")) in asked:
-                told = clip(_block_text(block.get("content")), _STEP_CHARS)
+                told = clip(block_text(block.get("content")), _STEP_CHARS)
                 asked[str(block.get("tool_use_id"))]["output"] = told
     return steps
 
 
-def _block_text(content: Any) -> str:
+def block_text(content: Any) -> str:
     """The text of a tool's result, which is a text or a list of blocks."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []
-    return "\n".join(str(_mapping(block).get("text") or "") for block in blocks)
+    return "\n".join(str(mapping(block).get("text") or "") for block in blocks)
 
 
 def _codex(out: str, err: str, exit_code: int, truncated: int) -> Reading:
     answer, error, session, finished = "", "", "", False
     totals = {"input_tokens": 0.0, "output_tokens": 0.0, "turns": 0.0}
     steps: list[dict[str, Any]] = []
-    for event in _objects(out):
+    for event in objects(out):
         kind = event.get("type")
         if kind == "thread.started":
             session = str(event.get("thread_id") or "")
         elif kind == "item.completed":
-            item = _mapping(event.get("item"))
+            item = mapping(event.get("item"))
             if item.get("type") == "agent_message":
                 answer = str(item.get("text") or "")
             else:
                 steps += _codex_step(item)
         elif kind == "turn.completed":
             finished, error = True, ""
-            usage = _mapping(event.get("usage"))
+            usage = mapping(event.get("usage"))
             totals["turns"] += 1
             for key in ("input_tokens", "output_tokens"):
                 totals[key] += _number(usage.get(key)) or 0.0
         elif kind in ("turn.failed", "error"):
             told = event.get("error")
-            inner = _mapping(told).get("message") if isinstance(told, dict) else told
+            inner = mapping(told).get("message") if isinstance(told, dict) else told
             error = str(inner or event.get("message") or kind)
     if not finished and not error:
         return _no_result("codex", out, err, exit_code, truncated)
@@ -220,7 +220,7 @@ def _failed(words: str, said: str) -> Reading:
     return Reading(error=words, kind="outside" if _OUTSIDE.search(said) else "agent")
 
 
-def _objects(text: str) -> Iterator[Mapping[str, Any]]:
+def objects(text: str) -> Iterator[Mapping[str, Any]]:
     """JSON objects of a text: the whole of it, a list, or one a line; other lines are skipped."""
     try:
         whole = json.loads(text)
@@ -243,7 +243,7 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
                 yield value
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

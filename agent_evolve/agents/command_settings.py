@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator
 
 from ..errors import ConfigurationError, UnknownNameError
 from ..workspace.names import unsafe
 from .command_output import Format
+
+Way = Literal["stream", "require", "opened", "none"]
+"""How a run shows what it loaded; see ``CommandSettings.proof``."""
 
 PLACEHOLDERS = ("workspace", "task", "task_file", "out", "id", "model")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -34,6 +37,12 @@ class CommandSettings(BaseModel):
     """Where skills are put in the task's directory, e.g. ``.claude/skills``."""
     instructions_to: str | None = None
     """The file that prompt, fragments and memory are written to, e.g. ``CLAUDE.md``."""
+    proof: Way | None = None
+    """How a run shows that it loaded the copies and nothing of the same name. ``stream``: a random
+    marker in the copied skills, looked for in the output; a skill of the same name without it
+    makes the run invalid. ``require``: invalid unless the marker is seen. ``opened``: invalid
+    unless the file of the instructions was opened. ``none``: nothing is planted or looked for.
+    The default is ``stream`` for ``claude-json`` and ``codex-jsonl``, else ``opened``."""
     memory_chars: Annotated[int, Field(ge=0)] = 6000
     """Characters of memory in the instructions; the newest entries that fit are taken."""
     model: str = ""
