@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,6 +32,21 @@ class EvolveConfig(BaseModel):
     """At most this many holdout tasks are used, the first by hashed id. ``None``: all."""
     min_valid: float = Field(0.6, ge=0.0, le=1.0)
     """Share of tasks that must end valid for a measurement to count."""
+
+    gate: Literal["paired", "no_regression", "none"] = "paired"
+    """How a candidate is judged. ``paired``: its gain over the head on the same holdout tasks must
+    be beyond chance. ``no_regression``: its mean must not be lower, in one run of each task; enough
+    where agent and grader always give the same score. ``none``: everything is kept."""
+    repeats: int = Field(3, ge=1, le=100)
+    """Runs of each holdout task that ``paired`` compares; 1 where answers never vary."""
+    alpha: float = Field(0.05, gt=0.0, lt=0.5)
+    """Chance that ``paired`` accepts a change without any gain, over all candidates between two
+    accepted ones."""
+    min_effect: float = Field(0.02, ge=0.0, le=1.0)
+    """The smallest mean gain for which ``paired`` accepts a change, in score units."""
+    max_broken: int | None = Field(None, ge=0)
+    """More holdout tasks than this that a candidate breaks, confirmed in fresh runs, refuse it
+    whatever its mean. ``None``: the mean decides."""
 
     evolve_prompts: bool | None = None
     evolve_skills: bool | None = None

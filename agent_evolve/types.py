@@ -106,9 +106,13 @@ class StepResult:
     stop: bool = False
 
 
-Verdict = Literal["accepted", "rejected", "unchanged", "unmeasured", "ungated", "failed"]
-"""What became of a cycle's candidate. ``unchanged``: the engine changed nothing. ``ungated``: kept
-without measuring, as there is no holdout. ``unmeasured``: too few valid results to judge.
+Verdict = Literal[
+    "accepted", "rejected", "cannot_tell", "unchanged", "unmeasured", "ungated", "failed"
+]
+"""What became of a cycle's candidate. ``accepted``: it is better beyond chance, and is the head
+now. ``rejected``: it is no better, or was refused for what it holds. ``cannot_tell``: neither could
+be shown with these tasks; the head stays. ``unchanged``: the engine changed nothing. ``ungated``:
+kept without measuring, as there is no holdout. ``unmeasured``: too few valid results to judge.
 ``failed``: the engine raised, or changed what it may not."""
 
 
@@ -119,6 +123,9 @@ class CycleRecord:
     ``score`` is the mean over the train batch of the version that entered the cycle.
     ``head_score`` and ``candidate_score`` are means over the same valid holdout tasks;
     ``holdout_score`` is that of the version which left the cycle. ``None`` means not measured.
+    ``lower`` and ``upper`` bound the true gain of the candidate, where the gate gives an interval.
+    ``look`` counts the candidates that this holdout has judged since the last accepted one, this
+    one included; 0 where none was judged.
     ``changes`` counts files per layer: ``{"memory": {"added": 1, "modified": 0, "deleted": 0}}``.
     """
 
@@ -131,6 +138,9 @@ class CycleRecord:
     head_score: float | None = None
     candidate_score: float | None = None
     holdout_score: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    look: int = 0
     valid: int = 0
     total: int = 0
     changes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

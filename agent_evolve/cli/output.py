@@ -69,7 +69,7 @@ def cycle_line(record: CycleRecord, spent: float) -> str:
         holdout = f"holdout {number(record.holdout_score)}"
     line = (
         f"cycle {record.cycle:>3}  train {number(record.score)}  {holdout}  "
-        f"{record.verdict:<10}  {changes_line(record.changes)}  "
+        f"{record.verdict:<11}  {changes_line(record.changes)}  "
         f"{record.seconds:.1f}s  {money(spent)}"
     )
     if record.verdict in ("failed", "unmeasured"):

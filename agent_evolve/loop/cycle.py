@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,21 @@ from ..types import CycleRecord, Observation, Task
 from ..workspace import Manifest
 from ..workspace.layers import count_changes
 from ..workspace.repository import Tree, Version, WorkspaceRepository
+from ..workspace.tree import changed_paths
 from .attempt import STOPS_THE_RUN, describe
 from .batches import Batch, batch_for
 from .edits import adopt_edits, snapshot
 from .evolution import Evolution, Evolved, first_line
-from .gate import Decision, no_regression
+from .gate import Decision, Gate, Run
 from .history import EvolutionHistory
+from .judge import judge
 from .measure import Measurer, mean, scores
 from .observer import Observer
 from .progress import Progress
 from .records import cycle_from, cycle_record, observation_from
 from .scores import ScoreCache
 from .splits import Splits
+from .state import looks_after
 from .trial import TrialRunner
 
 
@@ -70,6 +73,8 @@ class CycleRunner:
     observer: Observer
     history: EvolutionHistory
     measurer: Measurer
+    gate: Gate
+    looks: int
     splits: Splits
     places: Places
     progress: Progress
@@ -78,7 +83,7 @@ class CycleRunner:
     head_tree: Tree = field(init=False)
     evolution: Evolution = field(init=False)
     held: float | None = field(init=False, default=None)
-    """The head's holdout mean, as last measured."""
+    """The head's holdout mean: of every task once at first, of what the gate measured since."""
 
     def __post_init__(self) -> None:
         self.head_tree = self.repository.load(self.head.commit)
@@ -96,9 +101,11 @@ class CycleRunner:
 
     def holdout_score(self, cycle: int = 0) -> float | None:
         """The head's mean on the holdout, measured unless it is known already."""
-        if not self.splits.gated:
+        if not self.splits.gated or self.gate.name == "none":
             return None
-        self.held = mean(list(self._measure(self.head_tree, cycle).values()))
+        if self.held is None:
+            every = [(task.id, 0) for task in self.splits.holdout]
+            self.held = mean(list(self._measure(self.head_tree, cycle, every).values()))
         return self.held
 
     def run(self, number: int, opened: Event | None, evolved: Event | None) -> CycleRecord:
@@ -211,6 +218,7 @@ class CycleRunner:
             self.repository.apply(tree, self.head_tree, keep_edits=resumed)
             self.head, self.head_tree = version, tree
         self.journal.append("cycle_finished", sync=True, record=cycle_record(record))
+        self.looks = looks_after(self.looks, record)
         if resumed:
             self._adopt_edits()
         self.reload()
@@ -275,30 +283,69 @@ class CycleRunner:
         if not self.splits.gated:
             return replace(record, verdict="ungated", reason="kept without a gate: no holdout")
         decision = self._gate(number, evolved.tree)
-        after = decision.candidate_mean if decision.verdict == "accepted" else decision.head_mean
-        self.held = after
+        if decision.verdict == "accepted":
+            self.held = decision.candidate_mean
         return replace(
             record,
             verdict=decision.verdict,
             reason=decision.reason,
             head_score=decision.head_mean,
             candidate_score=decision.candidate_mean,
-            holdout_score=after,
+            holdout_score=self.held,
+            lower=decision.lower,
+            upper=decision.upper,
+            look=decision.look if decision.gain is not None else 0,
         )
 
     def _gate(self, number: int, candidate: Tree) -> Decision:
-        head = self._measure(self.head_tree, number)
-        return no_regression(head, self._measure(candidate, number), self.config.min_valid)
+        """Ask the gate until it decides, and journal the decision with its report by task."""
+        head = self.head_tree
+        decision = judge(
+            self.gate,
+            [task.id for task in self.splits.holdout],
+            lambda runs: self._measure(head, number, runs),
+            lambda runs: self._measure(candidate, number, runs),
+            look=self.looks + 1,
+            shrinks=self._grown(head, candidate) < 0,
+            seed=self.config.seed,
+        )
+        self.journal.append(
+            "judged",
+            cycle=number,
+            gate=self.gate.name,
+            head=head.id,
+            candidate=candidate.id,
+            **asdict(decision),
+        )
+        return decision
 
-    def _measure(self, tree: Tree, cycle: int) -> dict[str, float | None]:
-        """Holdout scores of a version, in a plain copy of it."""
+    def _grown(self, before: Tree, after: Tree) -> int:
+        """Bytes that the files have gained."""
+
+        def size(tree: Tree, path: str) -> int:
+            entry = tree.entries.get(path)
+            return len(self.repository.read_blob(entry[1])) if entry else 0
+
+        paths = changed_paths(before.entries, after.entries)
+        return sum(size(after, path) - size(before, path) for path in paths)
+
+    def _measure(self, tree: Tree, cycle: int, runs: Sequence[Run]) -> dict[Run, float | None]:
+        """Scores of a version in these runs, in a plain copy of it."""
+        asked: dict[int, list[Task]] = {}
+        wanted = set(runs)
+        for seed in sorted({seed for _, seed in runs}):
+            asked[seed] = [t for t in self.splits.holdout if (t.id, seed) in wanted]
 
         def twin() -> BaseAgent:
             self.repository.materialise(tree, self.places.measured)
             return self.agent.at(self.places.measured)
 
-        self.progress.phase(cycle, "holdout", len(self.splits.holdout))
-        return scores(self.measurer.measure(self.agent, tree.id, self.splits.holdout, twin))
+        self.progress.phase(cycle, "holdout", len(runs))
+        found: dict[Run, float | None] = {}
+        for seed, tasks in asked.items():
+            measured = self.measurer.measure(self.agent, tree.id, tasks, twin, seed)
+            found |= {(task, seed): score for task, score in scores(measured).items()}
+        return found
 
 
 def _too_few(observations: Sequence[Observation], valid: int, floor: float) -> str:

@@ -1,16 +1,52 @@
-"""Whether a measured candidate becomes the head. Pure."""
+"""Whether a measured candidate becomes the head. Pure.
+
+A gate is asked again and again: it is shown what has been measured and answers with the
+measurements that it still needs, or with its decision. It never runs anything itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, Protocol
 
 from ..types import Verdict
+from .statistics import Paired, paired, smallest_p, within
+
+Run = tuple[str, int]
+"""A task's id and the seed (0, 1, 2, ...) of one solving of it."""
+
+Fate = Literal["fixed", "broke", "same"]
+
+MARGIN = 0.1
+"""A task's mean score must move by this much to be called fixed or broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChange:
+    """What became of one holdout task. ``confirmed``: a fall that was seen again in fresh runs;
+    ``None`` where none were made."""
+
+    task: str
+    fate: Fate
+    head: float
+    candidate: float
+    runs: int
+    confirmed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict with its numbers. Means are over the tasks that are valid on both sides."""
+    """A verdict with its numbers.
+
+    Means are over the tasks that are valid on both sides, each task counted once however often it
+    was run. ``lower`` and ``upper`` bound the true gain, with a chance of ``alpha`` outside each.
+    The sentence ``reason`` names no task, as an engine may read it; ``tasks`` is for people only.
+    ``look`` is how often this holdout had been asked since the last accepted change, this time
+    included. ``runs`` counts the solvings of the candidate that the decision rests on.
+    """
 
     verdict: Verdict
     reason: str
@@ -18,42 +54,470 @@ class Decision:
     candidate_mean: float | None = None
     valid: int = 0
     total: int = 0
+    gain: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    alpha: float | None = None
+    p: float | None = None
+    look: int = 1
+    runs: int = 0
+    tasks: Sequence[TaskChange] = ()
+    stopped_early: bool = False
 
 
-def no_regression(
-    head: Mapping[str, float | None], candidate: Mapping[str, float | None], min_valid: float
-) -> Decision:
-    """Accept a candidate whose holdout mean is not lower than the head's.
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Runs that head and candidate both still need."""
+
+    runs: Sequence[Run]
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known when the gate is asked.
 
     Args:
-        head, candidate: score in [0, 1] by task id; ``None`` where the task ended invalid.
-        min_valid: share of the tasks that must be valid on both sides for a verdict.
+        tasks: ids of the holdout tasks, in the order in which they are to be measured.
+        head, candidate: score in [0, 1] by run; ``None`` where the run ended invalid; a run that
+            was not made is absent.
+        look: how often the holdout was asked since the last accepted change, this time included.
+        shrinks: whether the candidate's files are smaller than the head's.
     """
-    pairs = [
-        (before, after)
-        for task, before in head.items()
-        if before is not None and (after := candidate.get(task)) is not None
-    ]
-    total = len(head)
-    if not pairs or len(pairs) < min_valid * total:
-        return Decision(
-            "unmeasured",
-            f"only {len(pairs)} of {total} holdout tasks gave a valid score on both sides; "
-            f"at least {min_valid:.0%} must",
-            valid=len(pairs),
-            total=total,
+
+    tasks: Sequence[str]
+    head: Mapping[Run, float | None] = field(default_factory=dict)
+    candidate: Mapping[Run, float | None] = field(default_factory=dict)
+    look: int = 1
+    shrinks: bool = False
+
+    def missing(self, runs: Iterable[Run]) -> list[Run]:
+        return [run for run in runs if run not in self.head or run not in self.candidate]
+
+    @cached_property
+    def pairs(self) -> dict[str, list[tuple[float, float]]]:
+        """Valid (head, candidate) scores by task, of the runs that both sides have."""
+        found: dict[str, list[tuple[float, float]]] = {}
+        for (task, seed), before in sorted(self.head.items()):
+            after = self.candidate.get((task, seed))
+            if before is not None and after is not None:
+                found.setdefault(task, []).append((before, after))
+        return {task: found[task] for task in self.tasks if task in found}
+
+    def only(self, seeds: Callable[[int], bool]) -> Evidence:
+        """The runs whose seed is wanted."""
+        return Evidence(
+            self.tasks,
+            {run: score for run, score in self.head.items() if seeds(run[1])},
+            {run: score for run, score in self.candidate.items() if seeds(run[1])},
+            self.look,
+            self.shrinks,
         )
-    before_mean = sum(before for before, _ in pairs) / len(pairs)
-    after_mean = sum(after for _, after in pairs) / len(pairs)
-    fixed = sum(after > before for before, after in pairs)
-    broke = sum(after < before for before, after in pairs)
-    accepted = after_mean >= before_mean
+
+    @property
+    def attempted(self) -> int:
+        """Tasks that were run at all on both sides."""
+        return len({task for task, seed in self.head if (task, seed) in self.candidate})
+
+
+class Gate(Protocol):
+    """Decides about a candidate from paired measurements."""
+
+    @property
+    def name(self) -> str:
+        """How settings and reports call it."""
+
+    def next(self, evidence: Evidence) -> Ask | Decision:
+        """The runs still needed, or the decision. The same evidence gives the same answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoGate:
+    """Keeps every candidate unmeasured; its cycles are marked ``ungated``."""
+
+    name: str = "none"
+
+    def next(self, evidence: Evidence) -> Ask | Decision:
+        return Decision("ungated", "kept without measuring: gate is 'none'", look=evidence.look)
+
+
+@dataclass(frozen=True, slots=True)
+class NoRegression:
+    """Accepts a candidate whose holdout mean, over one run of each task, is not lower than the
+    head's. Noise passes it about every other time: for graders and agents that always give the
+    same score. A tie goes to the candidate, as it costs nothing here."""
+
+    min_valid: float = 0.6
+    name: str = "no_regression"
+
+    def next(self, evidence: Evidence) -> Ask | Decision:
+        needed = evidence.missing((task, 0) for task in evidence.tasks)
+        if needed:
+            return Ask(needed, "every task once")
+        few = _too_few(evidence, len(evidence.tasks), self.min_valid)
+        if few:
+            return few
+        summary = _Summary.of(evidence)
+        before, after = summary.means
+        verdict: Verdict = "accepted" if after >= before else "rejected"
+        return summary.decision(verdict, f"holdout {summary.counts}", evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedGate:
+    """Accepts a candidate only when its gain on the same tasks is beyond what chance gives.
+
+    Head and candidate do the same tasks with the same seeds, ``repeats`` times. Per task the mean
+    difference is taken, and over tasks the sign-flip test and its interval
+    (``statistics.paired``). ``accepted``: the interval lies above zero and the gain is at least
+    ``min_effect``. ``rejected``: the interval lies below ``min_effect``, or tasks broke, fresh runs
+    confirmed it, and no gain makes up for them, or the scores are equal run for run and the
+    candidate is not smaller. ``cannot_tell``: neither could be shown. ``unmeasured``: too few runs
+    ended valid.
+
+    **How often the holdout is asked.** The more candidates are tried on the same tasks, the surer
+    one of them looks good by chance. The k-th look since the last accepted change is therefore
+    given the level ``alpha / (k (k + 1))``: these sum to ``alpha`` over any number of looks, so by
+    the union bound, whatever an engine learns from the verdicts, a change without any gain is
+    accepted with a chance of at most ``alpha`` between two accepted ones. Simulated against the
+    alternatives (``benchmarks/gate.py``, rows ``schedule_*``): an equal share of 20 looks finds
+    a true gain at the first look much more rarely and knows no 21st; k^-1.5 gives half of the level
+    away before the second; Blum and Hardt's ladder (2015) bounds the error of the reported score
+    and not the rate of false acceptances, which is what users fear.
+
+    **Growing slices.** A third of the tasks once, all once, then repeat by repeat. After each,
+    a candidate that could hardly be accepted any more is dropped; a candidate may be accepted early
+    with a fifth of its level, shared by the interim looks, and at the end with the remaining four.
+    Dropping early never accepts, so it can't raise the error. Where a second run gives exactly the
+    scores of the first, for both, there is no noise to average out and the rest is not bought.
+
+    Args:
+        alpha: the level, in (0, 0.5).
+        min_effect: the smallest mean gain worth a change, in score units.
+        repeats: runs of each task.
+        min_valid: share of tasks that must have a valid run on both sides.
+        max_broken: more confirmed broken tasks than this refuse a candidate whatever it gains.
+            ``None``: only the mean counts.
+    """
+
+    alpha: float = 0.05
+    min_effect: float = 0.02
+    repeats: int = 3
+    min_valid: float = 0.6
+    max_broken: int | None = None
+    name: str = "paired"
+
+    EARLY = 0.2
+    """Share of a look's level that may be spent before all repeats are in."""
+    HOPE = (1.75, 1.5)
+    """Standard errors by which a candidate's mean may be better than it looks, in the first slice
+    and later; what can't be accepted even so is dropped."""
+
+    def level(self, look: int) -> float:
+        """The chance given to the ``look``-th question, from 1."""
+        return self.alpha / (look * (look + 1))
+
+    def fewest(self, look: int = 1) -> int:
+        """The fewest tasks with which a change could be accepted at this look."""
+        share = self.level(look) * ((1 - self.EARLY) if self.repeats > 1 else 1.0)
+        return math.ceil(-math.log2(share))
+
+    def next(self, evidence: Evidence) -> Ask | Decision:
+        level = self.level(evidence.look)
+        total = len(evidence.tasks)
+        if smallest_p(total) > level:
+            return Decision(
+                "cannot_tell",
+                f"not measured: {total} holdout tasks can't show a gain at look {evidence.look} "
+                f"(at least {self.fewest(evidence.look)} are needed by now); add holdout tasks, "
+                "or set gate: no_regression",
+                total=total,
+                alpha=level,
+                look=evidence.look,
+            )
+        planned = evidence.only(lambda seed: seed < self.repeats)
+        first = [(task, 0) for task in evidence.tasks[: self._slice(total)]]
+        if self._slice(total) < total:
+            needed = planned.missing(first)
+            if needed:
+                return Ask(needed, "a part of the tasks, once")
+            stop = self._hopeless(_head_of(planned, first), level, total, 0)
+            if stop:
+                return stop
+        for repeat in range(self.repeats):
+            needed = planned.missing((task, repeat) for task in evidence.tasks)
+            if needed:
+                return Ask(needed, f"every task, repeat {repeat + 1} of {self.repeats}")
+            done = self._after(planned.only(lambda seed, r=repeat: seed <= r), repeat, level)  # type: ignore[misc]
+            if done:
+                return self._with_fresh_runs(evidence, done)
+        raise AssertionError("the last repeat always decides")
+
+    def _slice(self, total: int) -> int:
+        return min(total, max(8, math.ceil(total / 3)))
+
+    def _after(self, seen: Evidence, repeat: int, level: float) -> Decision | None:
+        """The decision after this repeat of every task, if there is one yet."""
+        last = repeat == self.repeats - 1 or (repeat == 1 and _noiseless(seen))
+        few = _too_few(seen, len(seen.tasks), self.min_valid)
+        if few:
+            return few
+        if last:
+            share = level if self.repeats == 1 else level * (1 - self.EARLY)
+            return self._final(seen, share)
+        summary = _Summary.of(seen)
+        early = level * self.EARLY / (self.repeats - 1)
+        test = paired(summary.differences, early)
+        if test.p <= early and test.mean >= self.min_effect:
+            return self._judged("accepted", summary, test, early, seen)
+        return self._hopeless(seen, level, len(seen.tasks), repeat)
+
+    def _hopeless(self, seen: Evidence, level: float, total: int, repeat: int) -> Decision | None:
+        """A decision to stop early, when even luck could hardly get this candidate accepted."""
+        from statistics import NormalDist, stdev
+
+        if not seen.pairs:
+            return None
+        summary = _Summary.of(seen)
+        share = level * (1 - self.EARLY)
+        n = len(summary.differences)
+        if n < 2 or (spread := stdev(summary.differences)) == 0:
+            return None  # an equal score run for run is told apart from noise by a repeat
+        error = spread / math.sqrt(n)
+        runs = sum(len(pairs) for pairs in seen.pairs.values())
+        at_end = error * math.sqrt(runs / (total * self.repeats))
+        needed = max(self.min_effect, NormalDist().inv_cdf(1 - share) * at_end)
+        if summary.gain + self.HOPE[0 if n < total and repeat == 0 else 1] * error >= needed:
+            return None
+        test = paired(summary.differences, share)
+        return self._judged(None, summary, test, share, seen, stopped=True)
+
+    def _final(self, seen: Evidence, share: float) -> Decision:
+        summary = _Summary.of(seen)
+        if summary.equal:
+            if seen.shrinks:
+                reason = f"the same score on every run of {summary.n} tasks, with smaller files"
+                return summary.decision("accepted", reason, seen)
+            reason = f"the same score on every run of {summary.n} tasks, and not smaller"
+            return summary.decision("rejected", reason, seen)
+        test = paired(summary.differences, share)
+        passed = test.p <= share and test.mean >= self.min_effect
+        return self._judged("accepted" if passed else None, summary, test, share, seen)
+
+    def _judged(
+        self,
+        verdict: Verdict | None,
+        summary: _Summary,
+        test: Paired,
+        share: float,
+        seen: Evidence,
+        *,
+        stopped: bool = False,
+    ) -> Decision:
+        """The decision that the interval tells; ``None`` where it is not an acceptance."""
+        if verdict is None:
+            verdict = "rejected" if test.upper < self.min_effect else "cannot_tell"
+        say = {
+            "accepted": "a gain that chance hardly gives",
+            "rejected": f"no gain of {self.min_effect:g} or more",
+            "cannot_tell": "a gain can be neither shown nor ruled out",
+        }[verdict]
+        if stopped:
+            say += ", stopped early: it could hardly have been accepted"
+        reason = (
+            f"{say}: {summary.gain:+.3f}, between {_end(test.lower)} and {_end(test.upper)} "
+            f"(look {seen.look}, {share:.2%} each side); {summary.counts}"
+        )
+        decision = summary.decision(verdict, reason, seen, test, share)
+        return replace(decision, stopped_early=stopped)
+
+    # -- tasks that broke ----------------------------------------------------------------------
+
+    def _with_fresh_runs(self, evidence: Evidence, decision: Decision) -> Ask | Decision:
+        """Measure tasks that seem broken again before they count."""
+        noise = _noise(evidence.only(lambda seed: seed < self.repeats))
+        repeats = max((change.runs for change in decision.tasks), default=1)
+        limit = max(MARGIN, 2 * noise * math.sqrt(2 / repeats))
+        suspects = [c for c in decision.tasks if c.candidate - c.head <= -limit]
+        if not suspects or decision.stopped_early or decision.verdict == "rejected":
+            return decision
+        fresh = range(self.repeats, self.repeats + repeats)
+        needed = evidence.missing((c.task, seed) for c in suspects for seed in fresh)
+        if needed:
+            return Ask(needed, "tasks that seem broken, again")
+        again = evidence.only(lambda seed: seed >= self.repeats).pairs
+        broken = {
+            c.task
+            for c in suspects
+            if (pairs := again.get(c.task))
+            and sum(after - before for before, after in pairs) / len(pairs) <= -limit
+        }
+        checked = {c.task for c in suspects}
+        tasks = tuple(
+            TaskChange(c.task, c.fate, c.head, c.candidate, c.runs, c.task in broken)
+            if c.task in checked
+            else c
+            for c in decision.tasks
+        )
+        return self._veto(decision, tasks, sorted(broken))
+
+    def _veto(
+        self, decision: Decision, tasks: Sequence[TaskChange], broken: Sequence[str]
+    ) -> Decision:
+        decision = replace(decision, tasks=tasks)
+        if not broken or decision.gain is None:
+            return decision
+        words = f"{len(broken)} broke, in fresh runs again"
+        if decision.verdict == "accepted":
+            if self.max_broken is None or len(broken) <= self.max_broken:
+                return replace(decision, reason=f"{decision.reason}; {words}")
+            reason = f"more than max_broken {self.max_broken} tasks: {words}; {decision.reason}"
+            return replace(decision, verdict="rejected", reason=reason)
+        if decision.gain > 0:
+            return replace(decision, reason=f"{decision.reason}; {words}")
+        reason = f"{words}, and no gain makes up for it; {decision.reason}"
+        return replace(decision, verdict="rejected", reason=reason)
+
+
+POLICIES = ("paired", "no_regression", "none")
+
+
+def make_gate(
+    name: str,
+    *,
+    alpha: float = 0.05,
+    min_effect: float = 0.02,
+    repeats: int = 3,
+    min_valid: float = 0.6,
+    max_broken: int | None = None,
+) -> Gate:
+    """The gate of that name; settings that it does not have are left out.
+
+    Raises ``ValueError`` for an unknown name.
+    """
+    match name:
+        case "paired":
+            return PairedGate(alpha, min_effect, repeats, min_valid, max_broken)
+        case "no_regression":
+            return NoRegression(min_valid)
+        case "none":
+            return NoGate()
+    raise ValueError(f"unknown gate {name!r}; there are " + ", ".join(POLICIES))
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """Task-level means of a paired measurement."""
+
+    changes: tuple[TaskChange, ...]
+    equal: bool
+    runs: int
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> _Summary:
+        changes = []
+        for task, pairs in evidence.pairs.items():
+            before = math.fsum(b for b, _ in pairs) / len(pairs)
+            after = math.fsum(a for _, a in pairs) / len(pairs)
+            moved = after - before
+            fate: Fate = "fixed" if moved >= MARGIN else "broke" if moved <= -MARGIN else "same"
+            changes.append(TaskChange(task, fate, before, after, len(pairs)))
+        equal = all(b == a for pairs in evidence.pairs.values() for b, a in pairs)
+        runs = sum(len(pairs) for pairs in evidence.pairs.values())
+        return cls(tuple(changes), equal, runs)
+
+    @property
+    def n(self) -> int:
+        return len(self.changes)
+
+    @property
+    def differences(self) -> list[float]:
+        return [change.candidate - change.head for change in self.changes]
+
+    @property
+    def gain(self) -> float:
+        return math.fsum(self.differences) / self.n
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Of the head and of the candidate."""
+        before = math.fsum(change.head for change in self.changes) / self.n
+        after = math.fsum(change.candidate for change in self.changes) / self.n
+        return before, after
+
+    @property
+    def counts(self) -> str:
+        fates = [change.fate for change in self.changes]
+        before, after = self.means
+        return (
+            f"{before:.3f} -> {after:.3f} on {self.n} tasks: {fates.count('fixed')} fixed, "
+            f"{fates.count('broke')} broke, {fates.count('same')} the same"
+        )
+
+    def decision(
+        self,
+        verdict: Verdict,
+        reason: str,
+        evidence: Evidence,
+        test: Paired | None = None,
+        alpha: float | None = None,
+    ) -> Decision:
+        return Decision(
+            verdict,
+            reason,
+            *self.means,
+            self.n,
+            len(evidence.tasks),
+            self.gain,
+            _finite(test.lower) if test else None,
+            _finite(test.upper) if test else None,
+            alpha,
+            test.p if test else None,
+            evidence.look,
+            self.runs,
+            self.changes,
+        )
+
+
+def _too_few(evidence: Evidence, total: int, floor: float) -> Decision | None:
+    valid = len(evidence.pairs)
+    if valid and valid >= floor * total:
+        return None
     return Decision(
-        "accepted" if accepted else "rejected",
-        f"holdout {before_mean:.3f} -> {after_mean:.3f} on {len(pairs)} tasks: "
-        f"{fixed} better, {broke} worse",
-        before_mean,
-        after_mean,
-        len(pairs),
-        total,
+        "unmeasured",
+        f"only {valid} of {total} holdout tasks gave a valid score on both sides; "
+        f"at least {floor:.0%} must",
+        valid=valid,
+        total=total,
+        look=evidence.look,
     )
+
+
+def _head_of(evidence: Evidence, runs: Iterable[Run]) -> Evidence:
+    wanted = set(runs)
+    return Evidence(
+        evidence.tasks,
+        {run: score for run, score in evidence.head.items() if run in wanted},
+        {run: score for run, score in evidence.candidate.items() if run in wanted},
+        evidence.look,
+        evidence.shrinks,
+    )
+
+
+def _noiseless(evidence: Evidence) -> bool:
+    """Whether every task that was run twice scored the same both times, on both sides."""
+    return all(len(set(pairs)) == 1 for pairs in evidence.pairs.values())
+
+
+def _noise(evidence: Evidence) -> float:
+    """Standard deviation of one run's score about its task's mean, over both sides."""
+    sides = [[pair[side] for pair in pairs] for pairs in evidence.pairs.values() for side in (0, 1)]
+    return within(sides)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _end(value: float) -> str:
+    return f"{value:+.3f}" if math.isfinite(value) else "any"

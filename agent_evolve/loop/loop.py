@@ -28,7 +28,7 @@ from .observer import Observer
 from .plateau import converged, failing
 from .progress import Progress, Silent
 from .scores import ScoreCache
-from .splits import Splits, choose_splits
+from .splits import Splits, choose_splits, gate_of
 from .state import RunState, fold
 
 PREFIX = "agent-evolve-run-"
@@ -84,7 +84,7 @@ class EvolutionLoop:
     ) -> EvolutionResult:
         head = self._head(state)
         first = self._begin(state, splits, places)
-        runner = self._runner(head, splits, evolvable, places)
+        runner = self._runner(head, splits, evolvable, places, fold(self.journal.events()).looks)
         records = [record for record in state.records if record.cycle >= first]
         reason, start = "error", None
         try:
@@ -167,7 +167,12 @@ class EvolutionLoop:
         return state.run_first
 
     def _runner(
-        self, head: Version, splits: Splits, evolvable: tuple[str, ...], places: Places
+        self,
+        head: Version,
+        splits: Splits,
+        evolvable: tuple[str, ...],
+        places: Places,
+        looks: int,
     ) -> CycleRunner:
         self.repository.materialise(head.commit, places.head)
         cache = ScoreCache(self.root / "evolution" / "cache" / "scores.jsonl")
@@ -184,6 +189,8 @@ class EvolutionLoop:
             observer=Observer(self.root, journal=self.journal),
             history=EvolutionHistory(self.root, journal=self.journal, repository=self.repository),
             measurer=Measurer(self.benchmark, self.ledger, cache, workers, self.progress),
+            gate=gate_of(self.config),
+            looks=looks,
             splits=splits,
             places=places,
             progress=self.progress,
@@ -206,7 +213,7 @@ class EvolutionLoop:
             score_history=curve,
             converged=reason == "plateau",
             start_score=start,
-            gated=runner.splits.gated,
+            gated=runner.splits.gated and runner.gate.name != "none",
             stopped=reason,
             usd=round(self.ledger.usd, 6),
             cycles=tuple(records),

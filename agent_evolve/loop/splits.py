@@ -11,10 +11,12 @@ from ..benchmarks.splits import split_by_hash
 from ..config import EvolveConfig
 from ..errors import BenchmarkError
 from ..types import Task
+from .gate import Gate, PairedGate, make_gate
 from .scores import fingerprint
 
 FEWEST_HOLDOUT = 3
-"""A holdout of fewer tasks than this decides nothing; the run then goes without a gate."""
+"""A holdout of fewer tasks than this decides nothing; the run then goes without a gate. The gate
+``paired`` needs more, as many as a gain on each of them takes to be beyond chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +60,36 @@ def choose_splits(benchmark: BenchmarkAdapter, config: EvolveConfig) -> Splits:
         )
     else:
         note = f"{len(train)} train tasks; holdout_ratio is 0, so nothing is gated"
-    if holdout and (len(holdout) < FEWEST_HOLDOUT or not train):
-        train, holdout = [*train, *holdout], []
+    fewest = fewest_holdout(config)
+    if holdout and (len(holdout) < fewest or not train):
         note = (
-            f"{len(train)} tasks are too few for a holdout of at least {FEWEST_HOLDOUT}: "
-            "changes are kept without a gate"
+            f"{len(holdout)} holdout tasks of {len(train) + len(holdout)} are too few for the gate "
+            f"{config.gate!r}, which needs {fewest}: changes are kept without a gate"
         )
+        train, holdout = [*train, *holdout], []
     limit = config.holdout_limit
     if limit is not None and len(holdout) > limit:
         holdout = sorted(holdout, key=lambda task: fingerprint(config.seed, task.id))[:limit]
         note += f"; {limit} of the holdout are used"
     return Splits(tuple(train), tuple(holdout), note)
+
+
+def gate_of(config: EvolveConfig) -> Gate:
+    """The gate that a config names, with its settings."""
+    return make_gate(
+        config.gate,
+        alpha=config.alpha,
+        min_effect=config.min_effect,
+        repeats=config.repeats,
+        min_valid=config.min_valid,
+        max_broken=config.max_broken,
+    )
+
+
+def fewest_holdout(config: EvolveConfig) -> int:
+    """The fewest holdout tasks with which the gate of this config can ever accept a change."""
+    gate = gate_of(config)
+    return max(FEWEST_HOLDOUT, gate.fewest() if isinstance(gate, PairedGate) else 0)
 
 
 def _tasks(benchmark: BenchmarkAdapter, split: str) -> list[Task]:

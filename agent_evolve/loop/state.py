@@ -24,6 +24,7 @@ class RunState:
         opened: the ``cycle_started`` event of a cycle that has not finished.
         evolved: its ``evolved`` event, when the engine had finished.
         last_number: the highest number that a cycle has had, 0 before any.
+        looks: candidates that the present holdout has judged since the last accepted one.
     """
 
     records: tuple[CycleRecord, ...] = ()
@@ -32,6 +33,7 @@ class RunState:
     opened: Event | None = None
     evolved: Event | None = None
     last_number: int = 0
+    looks: int = 0
 
     @property
     def next_cycle(self) -> int:
@@ -46,13 +48,16 @@ def fold(events: Iterable[Event]) -> RunState:
     run_first: int | None = None
     run_over = True
     opened = evolved = None
-    last_number = 0
+    last_number = looks = 0
+    holdout: list[str] | None = None
     for event in events:
         match event.type:
             case "run_started":
                 if run_over:
                     run_first = event["first_cycle"]
                 run_over = False
+                if event.get("holdout") != holdout:
+                    holdout, looks = event.get("holdout"), 0
             case "run_stopped":
                 run_over = event["reason"] in FINISHED
             case "cycle_started":
@@ -61,9 +66,18 @@ def fold(events: Iterable[Event]) -> RunState:
             case "evolved":
                 evolved = event
             case "cycle_finished":
-                records.append(cycle_from(event["record"]))
+                record = cycle_from(event["record"])
+                records.append(record)
+                looks = looks_after(looks, record)
                 opened = evolved = None
             case "rolled_back":
                 opened = evolved = None
                 run_over = True
-    return RunState(tuple(records), run_first, run_over, opened, evolved, last_number)
+    return RunState(tuple(records), run_first, run_over, opened, evolved, last_number, looks)
+
+
+def looks_after(looks: int, record: CycleRecord) -> int:
+    """How often the holdout has been asked since the last accepted change, after this cycle."""
+    if record.accepted:
+        return 0
+    return looks + (record.verdict in ("rejected", "cannot_tell") and record.look > 0)

@@ -37,6 +37,7 @@ def agent_model():
 
 def run(root, script, cycles=1, *, edit_mode="answer", **config):
     engine_model = ScriptedModel(list(script), name="engine")
+    config = {"gate": "no_regression"} | config
     evolver = Evolver(root, config=config, model=agent_model(), evolver_model=engine_model)
     evolver.engine.options = evolver.engine.options.of({"edit_mode": edit_mode})
     return evolver.run(cycles), engine_model

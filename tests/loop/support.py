@@ -77,7 +77,7 @@ def make_workspace(
     (place / "prompts").mkdir(parents=True)
     (place / "prompts" / "system.md").write_text("level:0")
     (place / f"{MODULE}.py").write_text(PARTS + parts)
-    settings = {"batch_size": 5, "egl_threshold": 0.0} | config
+    settings = {"batch_size": 5, "egl_threshold": 0.0, "gate": "no_regression"} | config
     manifest = {
         "name": "levels",
         "agent": {"type": "own", "entrypoint": f"{MODULE}.{agent}"},

@@ -1,4 +1,4 @@
-"""Batches, the gate and the plateau: values in, values out."""
+"""Batches and the plateau: values in, values out."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_evolve.loop.batches import batch_for
-from agent_evolve.loop.gate import no_regression
 from agent_evolve.loop.plateau import converged, failing
 from agent_evolve.types import CycleRecord, Task
-
-score = st.floats(0, 1, allow_nan=False)
 
 
 def tasks(n: int) -> list[Task]:
@@ -39,31 +36,6 @@ def test_a_batch_has_the_asked_size_and_no_task_twice(n, size, cycle, seed):
 def test_the_first_batches_are_not_the_first_tasks_again_and_again():
     first, second = (batch_for(tasks(20), c, 10, 0) for c in (1, 2))
     assert not {t.id for t in first.tasks} & {t.id for t in second.tasks}
-
-
-@given(st.dictionaries(st.text(max_size=5), score, min_size=1))
-def test_an_equal_candidate_is_not_lower(scores):
-    assert no_regression(scores, dict(scores), 0.6).verdict == "accepted"
-
-
-@given(st.dictionaries(st.text(max_size=5), st.tuples(score, score), min_size=1))
-def test_the_gate_keeps_only_what_is_not_lower(pairs):
-    head = {k: a for k, (a, _) in pairs.items()}
-    candidate = {k: b for k, (_, b) in pairs.items()}
-    decision = no_regression(head, candidate, 0.6)
-    assert (decision.verdict == "accepted") == (decision.candidate_mean >= decision.head_mean)
-
-
-def test_invalid_tasks_are_left_out_on_both_sides():
-    head = {"a": 1.0, "b": 0.0, "c": None}
-    decision = no_regression(head, {"a": 1.0, "b": None, "c": 1.0}, 0.3)
-    assert (decision.valid, decision.head_mean, decision.candidate_mean) == (1, 1.0, 1.0)
-
-
-def test_too_few_valid_pairs_accept_nothing():
-    head = dict.fromkeys("abcde", 0.0)
-    candidate = {"a": 1.0, "b": 1.0, "c": None, "d": None, "e": None}
-    assert no_regression(head, candidate, 0.6).verdict == "unmeasured"
 
 
 def record(value: float | None, verdict: str = "accepted") -> CycleRecord:

@@ -59,12 +59,12 @@ def test_it_runs_as_it_is_and_its_cost_is_counted(
     )  # fmt: skip
     result = json.loads(done.stdout)
     assert result["cycles"][0]["valid"] == 6, done.stderr
-    assert result["cycles"][0]["verdict"] == "accepted"
+    assert result["cycles"][0]["verdict"] == "rejected"  # the same scores, with more text
     status = json.loads(cli("status", "--json", "-w", str(tmp_path / seed)).stdout)
     spent = status["spent"]["agent"]
-    assert spent["calls"] == 6 + 12 + 12
-    assert spent["input_tokens"] == 3000
-    assert spent["usd"] == pytest.approx(0.3 if program == "claude" else 0.0)
+    assert spent["calls"] == 6 + 2 * (12 + 12)  # two runs of each task show that nothing varies
+    assert spent["input_tokens"] == 5400
+    assert spent["usd"] == pytest.approx(0.54 if program == "claude" else 0.0)
     capped = cli(
         "run", seed, "--cycles", "3", "--engine", "guided-synthesis", *cap,
         cwd=tmp_path, env=path,

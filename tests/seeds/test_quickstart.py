@@ -69,7 +69,7 @@ def test_the_holdout_score_rises_by_half_of_all_messages_without_a_model(
     assert result.start_score < 0.25
     assert result.final_score > result.start_score + 0.5
     assert result.usd == 0
-    assert sum(record.verdict == "accepted" for record in result.cycles) >= 4
+    assert sum(record.verdict == "accepted" for record in result.cycles) >= 3
 
 
 def test_the_score_never_falls_from_one_version_to_the_next(
