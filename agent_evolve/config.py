@@ -48,6 +48,11 @@ class EvolveConfig(BaseModel):
     """More holdout tasks than this that a candidate breaks, confirmed in fresh runs, refuse it
     whatever its mean. ``None``: the mean decides."""
 
+    review: bool = False
+    """Stop at every candidate that would be accepted until a person has approved or rejected it.
+    One that gains powers (runs, fetches, hooks, widens ``allowed-tools``, adds a script or a URL)
+    waits in any case."""
+
     evolve_prompts: bool | None = None
     evolve_skills: bool | None = None
     evolve_memory: bool | None = None
@@ -71,15 +76,17 @@ class EvolveConfig(BaseModel):
     solve_workers: int = Field(1, ge=1, le=1024)
     """Tasks solved at once."""
     task_timeout: float = Field(600.0, gt=0.0)
-    """Seconds a task may take, for agents that can be stopped."""
+    """Seconds a task may take. One that goes on for 10 s more ends as invalid, and the thread of an
+    agent that can't be stopped is left behind."""
     seed: int = 0
     """Seed of the batches and of the split."""
 
     max_usd: float | None = Field(None, ge=0.0)
     max_tokens: int | None = Field(None, ge=0)
     max_calls: int | None = Field(None, ge=0)
+    max_minutes: float | None = Field(None, ge=0.0)
     """Caps on what this run may spend, all roles together; a call that would pass one is not
-    made."""
+    made. ``max_minutes`` is wall time, summed over the processes of an interrupted run."""
     unsafe_no_sandbox: bool = False
     """Run model-written commands without a sandbox where none can be had."""
 

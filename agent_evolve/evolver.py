@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,11 +20,14 @@ from .entrypoint import load_object
 from .errors import AgentEvolveError, ConfigurationError
 from .execution import Sandbox, find_sandbox
 from .journal import Journal
-from .llm import Budget, Ledger, Model, Role, resolve_model
-from .loop.evaluation import Evaluation, evaluate
+from .llm import Budget, Ledger, Model, Replay, Role, resolve_model
+from .loop.baseline import Baseline, baseline
+from .loop.evaluation import Evaluation, check_split, evaluate
 from .loop.lock import run_lock
 from .loop.loop import EvolutionLoop
 from .loop.progress import Progress, Silent
+from .loop.state import FINISHED
+from .loop.stopping import stopping
 from .runtime import Runtime
 from .seeds import workspace_for
 from .types import EvolutionResult
@@ -86,13 +90,17 @@ class Evolver:
             kind = self.manifest.agent_type or type(self._needs_of_agent).__name__
             self.progress.say(f"the agent {kind!r} takes no --model; it is the engine's")
 
-    def run(self, cycles: int | None = None) -> EvolutionResult:
+    def run(self, cycles: int | None = None, *, new: bool = False) -> EvolutionResult:
         """Run ``cycles`` cycles (default ``config.max_cycles``), or finish those that an
         interrupted run still owes.
 
+        ``new`` begins a new series: other splits are allowed, and looks at the holdout are counted
+        from the start.
+
         Returns the result, whatever ended the run; ``result.stopped`` says what. Raises
         ``WorkspaceBusyError`` when another run holds the workspace, and ``KeyboardInterrupt``
-        after recording where it stopped.
+        after recording where it stopped: in the main thread ``Drained`` when Ctrl-C (or SIGTERM)
+        came once and what was in flight has finished, ``Cancelled`` when it came twice.
         """
         cycles = self.config.max_cycles if cycles is None else cycles
         if isinstance(cycles, bool) or not isinstance(cycles, int) or cycles < 1:
@@ -100,7 +108,7 @@ class Evolver:
                 f"cycles must be a whole number of at least 1, not {cycles!r}",
                 fix="for example: run(cycles=5), or --cycles 5",
             )
-        with self._open(f"run {self.root.name}") as opened:
+        with self._open(f"run {self.root.name}", _replay_of_run) as opened, stopping():
             loop = EvolutionLoop(
                 make_agent=opened.make_agent,
                 benchmark=self.benchmark,
@@ -113,11 +121,13 @@ class Evolver:
                 ledger=opened.ledger,
                 progress=self.progress,
             )
-            return loop.run(cycles)
+            return loop.run(cycles, new=new)
 
     def evaluate(self, version: str = "head", split: str = "holdout") -> Evaluation:
         """Measure a version on a split. Scores that are known are not bought again."""
-        with self._open(f"eval {version}") as opened:
+        check_split(split)
+        replay = partial(_replay_of_evaluation, version)
+        with self._open(f"eval {version}", replay) as opened, stopping():
             return evaluate(
                 version,
                 split,
@@ -131,17 +141,47 @@ class Evolver:
                 progress=self.progress,
             )
 
+    def baseline(self, repeats: int | None = None, *, aa: bool = False) -> Baseline:
+        """Measure the workspace as it is, on its holdout, ``repeats`` times (default
+        ``config.repeats``); with ``aa`` the same files a second time, in fresh runs.
+
+        Says how much scores move by themselves and the smallest gain that this holdout can show.
+        Changes no file and no version.
+        """
+        repeats = self.config.repeats if repeats is None else repeats
+        if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+            raise ConfigurationError(
+                f"repeats must be a whole number of at least 1, not {repeats!r}",
+                fix="for example: baseline(repeats=3), or --repeats 3",
+            )
+        with self._open(f"baseline {self.root.name}", _no_replay) as opened, stopping():
+            return baseline(
+                opened.repository.scan(self.root),
+                aa=aa,
+                repeats=repeats,
+                make_agent=opened.make_agent,
+                benchmark=self.benchmark,
+                config=self.config,
+                root=self.root,
+                repository=opened.repository,
+                journal=opened.journal,
+                ledger=opened.ledger,
+                progress=self.progress,
+            )
+
     @contextmanager
-    def _open(self, what: str) -> Iterator[_Opened]:
+    def _open(self, what: str, replay_of: _ReplayOf) -> Iterator[_Opened]:
         with run_lock(self.root, what):
             directory = evolution_directory(self.root)
             repository = WorkspaceRepository.open(self.root, self.manifest.layers)
             journal = Journal(directory / "journal.jsonl")
             config = self.config
+            traces = directory / "traces"
             ledger = Ledger(
-                Budget(config.max_usd, config.max_tokens, config.max_calls),
+                Budget(config.max_usd, config.max_tokens, config.max_calls, config.max_minutes),
                 sink=lambda call: _record_call(journal, call),
-                traces=directory / "traces",
+                traces=traces,
+                replay=replay_of(journal, repository, traces),
             )
             sandbox = self._sandbox()
             timeout = config.task_timeout
@@ -253,6 +293,24 @@ def _resolved(model: str | Model) -> Model:
 
 def _meter(ledger: Ledger, model: Model | None, role: Role) -> Model | None:
     return None if model is None else ledger.meter(model, role)
+
+
+_ReplayOf = Callable[[Journal, WorkspaceRepository, Path], Replay]
+
+
+def _replay_of_run(journal: Journal, repository: WorkspaceRepository, traces: Path) -> Replay:
+    return Replay.of_run(journal.events(), traces, finished=FINISHED)
+
+
+def _no_replay(journal: Journal, repository: WorkspaceRepository, traces: Path) -> Replay:
+    return Replay((), (), traces)
+
+
+def _replay_of_evaluation(
+    version: str, journal: Journal, repository: WorkspaceRepository, traces: Path
+) -> Replay:
+    tree = repository.version(version).tree
+    return Replay.of_evaluation(journal.events(), traces, tree)
 
 
 def _record_call(journal: Journal, call: Mapping[str, Any]) -> None:

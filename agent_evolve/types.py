@@ -107,13 +107,21 @@ class StepResult:
 
 
 Verdict = Literal[
-    "accepted", "rejected", "cannot_tell", "unchanged", "unmeasured", "ungated", "failed"
+    "accepted",
+    "rejected",
+    "cannot_tell",
+    "unchanged",
+    "unmeasured",
+    "ungated",
+    "failed",
+    "review",
 ]
 """What became of a cycle's candidate. ``accepted``: it is better beyond chance, and is the head
 now. ``rejected``: it is no better, or was refused for what it holds. ``cannot_tell``: neither could
 be shown with these tasks; the head stays. ``unchanged``: the engine changed nothing. ``ungated``:
 kept without measuring, as there is no holdout. ``unmeasured``: too few valid results to judge.
-``failed``: the engine raised, or changed what it may not."""
+``failed``: the engine raised, or changed what it may not. ``review``: it would be the head, and
+waits for a person's yes or no; the cycle is not finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +134,7 @@ class CycleRecord:
     ``lower`` and ``upper`` bound the true gain of the candidate, where the gate gives an interval.
     ``look`` counts the candidates that this holdout has judged since the last accepted one, this
     one included; 0 where none was judged.
+    ``because`` is what a person gave as the reason for a no; engines are told.
     ``changes`` counts files per layer: ``{"memory": {"added": 1, "modified": 0, "deleted": 0}}``.
     """
 
@@ -141,6 +150,7 @@ class CycleRecord:
     lower: float | None = None
     upper: float | None = None
     look: int = 0
+    because: str = ""
     valid: int = 0
     total: int = 0
     changes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

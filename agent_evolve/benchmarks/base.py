@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from ..types import Feedback, Task, Trajectory
 
@@ -29,3 +30,12 @@ class BenchmarkAdapter(ABC):
 
         An exception here is the grader's failure: the task becomes ``invalid``, never 0.0.
         """
+
+    def answers_of(self, task: Task) -> Sequence[str]:
+        """What is right for a task, as texts, so that no candidate with one of them is measured.
+        Optional: by default none are known."""
+        return ()
+
+    def judge_texts(self) -> Sequence[str]:
+        """The wording by which answers are judged (rubrics), for the same use. Optional."""
+        return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +14,21 @@ from ..types import Feedback, Task, Trajectory
 from .base import BenchmarkAdapter
 from .contents import digest
 from .graders import Case, make_grader
-from .records import MISSING, Fields, Record, read_records
+from .graders.base import alternatives
+from .graders.judge import Judge
+from .graders.text import Regex
+from .records import MISSING, Fields, Record, read_records, texts_in
 from .splits import split_by_hash
 
 _FIELDS = ("id", "input", "expected", "split", "hidden")
 _OWN_SPLITS = ("holdout", "test")
+_LITERAL = 4
+_REGEX_PIECE = re.compile(
+    r"\\([^A-Za-z0-9])|([^][\\.^$*+?|(){}])"  # characters that stand for themselves
+    r"|\\.|\[\^?\]?(?:\\.|[^]\\])*\]"  # classes, anchors, references back, sets
+    r"|\(\?(?:P?<\w+>|[a-zA-Z-]*[:)]|<?[=!])|\{[\d,]*\}|.",  # groups, repetitions
+    re.DOTALL,
+)
 
 
 class LocalTasks(BenchmarkAdapter):
@@ -95,6 +106,19 @@ class LocalTasks(BenchmarkAdapter):
         case = Case(record.task, trajectory.output, expected, record.hidden, trajectory)
         return self.grader.grade(case, self.runtime)
 
+    def answers_of(self, task: Task) -> list[str]:
+        """The expected answers, and every text that only graders see. Of a regular expression it
+        is the literal parts. Raises ``BenchmarkError`` for a task that is not from here."""
+        record = self._record(task)
+        told = [] if record.expected is MISSING else alternatives(record.expected)
+        if isinstance(self.grader, Regex):
+            told = [part for pattern in told for part in literals(pattern)]
+        return [*told, *texts_in(record.hidden)]
+
+    def judge_texts(self) -> list[str]:
+        """The rubric of a judge."""
+        return [str(self._grading[1])] if isinstance(self.grader, Judge) else []
+
     def fingerprint(self, task: Task) -> list[Any]:
         """What decides the score of an answer to this task, as JSON-able values."""
         record = self._record(task)
@@ -136,6 +160,17 @@ class LocalTasks(BenchmarkAdapter):
             wrong = self.grader.why_not(record.expected)
             if wrong:
                 raise BenchmarkError(f"{record.where}: the expected answer {wrong}")
+
+
+def literals(pattern: str) -> list[str]:
+    """The parts of a regular expression that stand for themselves, at least four characters long.
+
+    >>> literals(r"(?i)\\bflight to (?:Rome|Oslo)\\.?$")
+    ['flight to', 'Rome', 'Oslo']
+    """
+    pieces = (found[1] or found[2] or "\0" for found in _REGEX_PIECE.finditer(pattern))
+    parts = (part.strip() for part in "".join(pieces).split("\0"))
+    return [part for part in parts if len(part) >= _LITERAL]
 
 
 def _paths(tasks: str | Sequence[str], root: Path) -> list[Path]:

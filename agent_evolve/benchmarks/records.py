@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -134,6 +134,19 @@ def read_records(paths: Sequence[Path], fields: Fields) -> list[Record]:
     _refuse_unknown(fields, {name for raw in found for name in raw.values}, found[0].where)
     _refuse_duplicates(records)
     return records
+
+
+def texts_in(value: Any, *, but: str = "") -> Iterator[str]:
+    """The texts of a JSON value, those below the key ``but`` left out. No keys, no numbers."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if key != but:
+                yield from texts_in(item, but=but)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item, but=but)
 
 
 def _record(source: Raw, fields: Fields) -> Record:

@@ -13,7 +13,9 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import AgentEvolveError
-from . import models, past, run, setup
+from ..loop.stopping import Stopped
+from ..loop.time_limit import abandoned
+from . import models, past, review, run, setup
 
 INTERRUPTED = 130
 
@@ -24,13 +26,14 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            print(
-                "\ninterrupted; what was done is recorded. Type the same command to go on.",
-                file=sys.stderr,
-            )
-            sys.stderr.flush()
-            os._exit(INTERRUPTED)  # threads of a cancelled batch may still wait for an answer
+        except KeyboardInterrupt as stopped:
+            said = str(stopped) or "interrupted; what was done is recorded"
+            fix = "Type the same command to go on."
+            if "--json" in sys.argv:
+                reason = stopped.reason if isinstance(stopped, Stopped) else "interrupted"
+                print(json.dumps({"stopped": reason, "message": said, "fix": fix}))
+            print(f"\n{said}. {fix}", file=sys.stderr)
+            _exit_now(INTERRUPTED)  # threads of a cancelled batch may still wait for an answer
 
 
 app = typer.Typer(
@@ -62,6 +65,7 @@ def _options(
 
 run.register(app)
 past.register(app)
+review.register(app)
 setup.register(app)
 app.add_typer(models.app, name="models", help="Local models: fetch and list.")
 
@@ -72,7 +76,22 @@ def run_app() -> None:
         app()
     except AgentEvolveError as error:
         _tell(error)
-        sys.exit(error.exit_code)
+        _leave(error.exit_code)
+    except SystemExit as done:
+        _leave(done.code)
+
+
+def _leave(code: str | int | None) -> None:
+    """Exit. Threads that were left behind don't hold it up, nor do those that they started."""
+    if abandoned() and (code is None or isinstance(code, int)):
+        _exit_now(code or 0)
+    sys.exit(code)
+
+
+def _exit_now(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _tell(error: AgentEvolveError) -> None:

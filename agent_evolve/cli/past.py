@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..journal import Journal
+from ..llm.totals import Axis, totals_of
 from ..loop.lock import run_lock
 from ..loop.observer import batch_path, read_batch
 from ..loop.records import cycle_from, cycle_record
 from ..loop.state import RunState, fold
 from ..types import CycleRecord
+from ..workspace.powers import Power
 from .output import changes_line, emit_json, money, number, say, table
 from .places import JsonOption, Past, WorkspaceOption, find_workspace, opened
 
@@ -43,6 +46,8 @@ def status(
     print(f"  cycles      {data['cycles']} finished, {data['accepted']} kept a change")
     print(f"  score       {number(data['start_score'])} at the start, {number(data['score'])} now")
     print(f"  run         {data['run']}")
+    if data["test_openings"]:
+        print(f"  test split  opened {data['test_openings']} times")
     for role, spent in data["spent"].items():
         print(
             f"  {role:<10}  {spent['calls']} calls, {spent['input_tokens']} + "
@@ -86,6 +91,8 @@ def show(
         base = _before(past, version)
         stat = past.repository.diff(base, version, stat=True) if base else ""
         tasks = _tasks_of(past.root, record) if record else []
+        report = _report_of(past.journal, record) if record else []
+        powers = _powers_of(past.journal, record) if record else []
     data = {
         "version": version,
         "commit": found.commit,
@@ -94,6 +101,8 @@ def show(
         "record": cycle_record(record) if record else None,
         "stat": stat,
         "tasks": tasks,
+        "holdout": report,
+        "powers": powers,
     }
     if json:
         emit_json(data)
@@ -107,6 +116,18 @@ def show(
             print("\n" + record.summary.strip())
     if stat:
         print(f"\nchanged since {base}:\n{stat.rstrip()}")
+    for power in powers:
+        print(f"  needs a yes: {power}")
+    if report:
+        print("\nholdout, task by task:")
+        table(
+            ("task", "head", "candidate", "runs", ""),
+            [
+                (t["task"], number(t["head"]), number(t["candidate"]), str(t["runs"]), _fate(t))
+                for t in report
+                if t["fate"] != "same"
+            ],
+        )
     if tasks:
         print()
         table(
@@ -174,7 +195,11 @@ def _status(past: Past, state: RunState) -> dict[str, Any]:
         "start_score": started if started is not None else (measured[0] if measured else None),
         "score": measured[-1] if measured else None,
         "run": _run_line(past.journal, state),
-        "spent": spent_by_role(past.journal),
+        "test_openings": state.openings,
+        "looks": state.looks,
+        "spent": _spent(past.journal, "role"),
+        "spent_by_cycle": _spent(past.journal, "cycle"),
+        "spent_by_candidate": _spent(past.journal, "candidate"),
         "edited_by_hand": head is not None and tree.id != head.tree,
     }
 
@@ -183,23 +208,18 @@ def _run_line(journal: Journal, state: RunState) -> str:
     stopped = journal.last("run_stopped", "run_started")
     if stopped is None:
         return "none yet"
+    if state.waiting is not None and state.reviewed is None:
+        n = state.waiting["record"]["cycle"]
+        return f"candidate-{n} waits for you: approve {n}, or reject {n}"
     if stopped.type == "run_started":
         return f"running, or killed in cycle {state.next_cycle}; 'run' goes on with it"
     reason = str(stopped["reason"])
     return f"stopped: {reason}" + ("" if state.run_over else "; 'run' goes on with it")
 
 
-def spent_by_role(journal: Journal) -> dict[str, dict[str, float]]:
-    """Calls, tokens and dollars per role over all runs, from the journal."""
-    totals: dict[str, dict[str, float]] = defaultdict(
-        lambda: {"calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0.0}
-    )
-    for call in journal.events("call"):
-        total = totals[call["role"]]
-        total["calls"] += 1
-        for key in ("input_tokens", "output_tokens", "usd"):
-            total[key] += call.get(key) or 0
-    return dict(totals)
+def _spent(journal: Journal, by: Axis) -> dict[str, dict[str, Any]]:
+    """Calls, tokens, dollars and seconds over all runs, from the journal."""
+    return {key: asdict(totals) for key, totals in totals_of(journal.events("call"), by).items()}
 
 
 def _log_row(record: CycleRecord) -> tuple[str, ...]:
@@ -225,7 +245,26 @@ def _record_of(journal: Journal, version: str) -> CycleRecord | None:
     for event in journal.events("cycle_finished"):
         if event["record"]["cycle"] == int(cycle):
             return cycle_from(event["record"])
+    waiting = fold(journal.events()).waiting
+    if waiting is not None and waiting["record"]["cycle"] == int(cycle):
+        return cycle_from(waiting["record"])
     return None
+
+
+def _report_of(journal: Journal, record: CycleRecord) -> list[dict[str, Any]]:
+    """What became of each holdout task, as the gate saw it."""
+    judged = [event for event in journal.events("judged") if event["cycle"] == record.cycle]
+    return list(judged[-1]["tasks"]) if judged else []
+
+
+def _powers_of(journal: Journal, record: CycleRecord) -> list[str]:
+    waits = [e for e in journal.events("review") if e["record"]["cycle"] == record.cycle]
+    return [Power(**power).describe() for event in waits[-1:] for power in event["powers"]]
+
+
+def _fate(task: Mapping[str, Any]) -> str:
+    seen = {None: "", True: ", in fresh runs too", False: ", but not in fresh runs"}
+    return f"{task['fate']}{seen[task['confirmed']]}"
 
 
 def _before(past: Past, version: str) -> str | None:

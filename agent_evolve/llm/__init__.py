@@ -15,22 +15,28 @@ from typing import TYPE_CHECKING, Any
 from .types import Completion, Message, Model, Request, Tool, ToolCall, ToolResult, Usage
 
 if TYPE_CHECKING:
+    from .attribution import attributed as attributed
     from .budget import Budget as Budget
     from .ledger import Ledger as Ledger
     from .ledger import Role as Role
-    from .ledger import Totals as Totals
+    from .replay import Replay as Replay
     from .resolve import resolve_model as resolve_model
     from .scripted import ScriptedModel as ScriptedModel
     from .tool_loop import BoundTool as BoundTool
     from .tool_loop import ToolHandler as ToolHandler
     from .tool_loop import ToolLoopResult as ToolLoopResult
     from .tool_loop import run_tools as run_tools
+    from .totals import Totals as Totals
+    from .totals import totals_of as totals_of
 
 _HOMES = {
+    "attributed": "attribution",
     "Budget": "budget",
     "Ledger": "ledger",
     "Role": "ledger",
-    "Totals": "ledger",
+    "Replay": "replay",
+    "Totals": "totals",
+    "totals_of": "totals",
     "resolve_model": "resolve",
     "ScriptedModel": "scripted",
     "BoundTool": "tool_loop",
@@ -46,6 +52,7 @@ __all__ = [
     "Ledger",
     "Message",
     "Model",
+    "Replay",
     "Request",
     "Role",
     "ScriptedModel",
@@ -56,8 +63,10 @@ __all__ = [
     "ToolResult",
     "Totals",
     "Usage",
+    "attributed",
     "resolve_model",
     "run_tools",
+    "totals_of",
 ]
 
 

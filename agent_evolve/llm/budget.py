@@ -1,4 +1,4 @@
-"""Caps on money, tokens and calls, and amounts to hold against them. Pure values."""
+"""Caps on money, tokens, calls and time, and amounts to hold against them. Pure values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal
 from ..errors import BudgetExceeded, ConfigurationError
 
 CapName = Literal["max_usd", "max_tokens", "max_calls"]
+"""Caps on what calls use up, for which room can be held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,13 @@ class Budget:
         max_usd: US dollars, at least 0.
         max_tokens: input and output tokens together.
         max_calls: model calls, failed ones included.
+        max_minutes: minutes of wall time. No call begins after them; one under way is not cut off.
     """
 
     max_usd: float | None = None
     max_tokens: int | None = None
     max_calls: int | None = None
+    max_minutes: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -73,12 +76,26 @@ class Budget:
         """The first cap that ``spend`` is at or above."""
         return next((name for name, cap in self.caps().items() if spend.of(name) >= cap), None)
 
+    def seconds_left(self, used: float) -> float | None:
+        """Seconds until the cap on time, at least 0; ``None`` without one.
+
+        Args:
+            used: seconds used already.
+        """
+        return None if self.max_minutes is None else max(0.0, self.max_minutes * 60 - used)
+
+    def out_of_time(self, start: str) -> BudgetExceeded:
+        """The error for the cap on time, beginning with ``start``."""
+        return _exceeded(f"{start} the cap of {self.max_minutes:g} minutes", "max_minutes")
+
     def exceeded(self, start: str, cap: CapName) -> BudgetExceeded:
         """The error for a cap, beginning with ``start``."""
-        return BudgetExceeded(
-            f"{start} the cap of {amount(self.caps()[cap], cap)}",
-            fix=f"raise --{cap.replace('_', '-')} and run again: what was paid for is kept",
-        )
+        return _exceeded(f"{start} the cap of {amount(self.caps()[cap], cap)}", cap)
+
+
+def _exceeded(message: str, cap: str) -> BudgetExceeded:
+    fix = f"raise --{cap.replace('_', '-')} and run again: what was paid for is kept"
+    return BudgetExceeded(message, fix=fix)
 
 
 def amount(value: Decimal | int, cap: CapName) -> str:

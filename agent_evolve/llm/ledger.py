@@ -10,18 +10,21 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
 from threading import Condition
 from typing import Any, Literal
 
 from ..errors import ConfigurationError
+from .attribution import scope
 from .budget import Budget, Spend, amount, no_price
 from .prices import Prices
+from .replay import Replay
 from .sizes import prompt_bytes
-from .traces import new_call_id, scrub, write_trace
-from .types import Completion, Model, Request, Usage
+from .totals import AXES, Axis, Totals, place_of
+from .traces import digest, new_call_id, scrub, write_trace
+from .types import Completion, Model, Request, Resumable, Usage
 
 Role = Literal["agent", "engine", "judge"]
 
@@ -30,29 +33,23 @@ NO_CAPS = Budget()
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What one role spent. ``unpriced`` calls have no known price and count as 0 in ``usd``."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
-    seconds: float = 0.0
-    unpriced: int = 0
-
-
 class Ledger:
-    """Calls, tokens and US dollars per role; caps stop before the call that would pass one.
+    """Calls, tokens, US dollars and seconds by role, part, cycle and version; caps stop before the
+    call that would pass one.
 
     Args:
-        budget: the caps.
+        budget: the caps. Minutes count from here on, after those of the replayed work.
         sink: receives one flat, JSON-able dict for each call, after it: ``call_id, role, model,
             input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, usd, seconds,
-            stop_reason, error``. ``usd`` is ``None`` where no price is known. Called from the
-            thread that made the call, without a lock held.
+            stop_reason, error, digest``, and the scope (see ``attribution``) ``cycle, part,
+            candidate, task, seed``. ``usd`` is ``None`` where no price is known, ``seconds`` is the
+            wall time of the call, ``digest`` a hash of what was asked. Called from the thread that
+            made the call, without a lock held, after the trace is on the disk.
         traces: a folder; the whole prompt and raw answer go to ``<traces>/<call_id>.json``.
         prices: US dollars per million (input, output) tokens by model name, before the library's.
+        replay: the earlier calls of work that goes on. They count, and against the caps; those
+            whose event was never written go to the sink at once; an answer that is there is given
+            without a call.
 
     A call is let in only when everything spent, the most that the calls under way can cost, and the
     most that it can cost itself stay within each cap. When only the calls under way are in the way
@@ -66,6 +63,7 @@ class Ledger:
         sink: Callable[[dict[str, Any]], None] | None = None,
         traces: Path | None = None,
         prices: Mapping[str, tuple[float, float]] | None = None,
+        replay: Replay | None = None,
     ) -> None:
         self.budget = budget
         self._sink = sink
@@ -74,18 +72,32 @@ class Ledger:
         self._changed = Condition()
         self._spent = Spend()
         self._held = Spend()
-        self._totals: dict[str, Totals] = {}
+        self._totals: dict[Axis, dict[str, Totals]] = {axis: {} for axis in AXES}
         self._unpriced: set[str] = set()
+        self._replay = replay
+        self._metered: list[MeteredModel] = []
+        self._began = time.monotonic() - (replay.seconds if replay else 0.0)
+        if replay is not None:
+            self.restore(replay.calls, against_caps=True)
+            for record in replay.unrecorded:
+                self._tell(dict(record))
 
     def meter(self, model: Model, role: Role) -> Model:
         """``model``, with each call counted for ``role``.
+
+        A model that answers from a script goes on where the replayed work left it.
 
         Raises ``ConfigurationError`` when there is a cap in dollars and no price for the model.
         """
         if isinstance(model, MeteredModel):
             model = model.inner
         self._upper(model.name, 0, 0)
-        return MeteredModel(self, model, role)
+        metered = MeteredModel(self, model, role)
+        self._metered.append(metered)
+        if self._replay is not None and isinstance(model, Resumable):
+            roles = {m.role for m in self._metered if m.inner is model}
+            model.resume(self._replay.requests(model.name, roles))
+        return metered
 
     def charge(
         self,
@@ -117,6 +129,7 @@ class Ledger:
         dollars can't hold because something was charged without a known price."""
         with self._changed:
             self._refuse_unpriced()
+            self._refuse_late(role)
             cap = self.budget.reached_by(self._spent)
             if cap is not None:
                 spent = amount(self._spent.of(cap), cap)
@@ -132,10 +145,19 @@ class Ledger:
             usd = call.get("usd")
             self._count(dict(call), None if usd is None else Decimal(str(usd)), against_caps)
 
-    def totals(self) -> dict[str, Totals]:
-        """What each role spent, by role."""
+    def check_time(self, role: Role) -> None:
+        """Raise ``BudgetExceeded`` when the minutes are used up."""
+        self._refuse_late(role)
+
+    def seconds_left(self) -> float | None:
+        """Seconds until the cap on time, at least 0; ``None`` without one."""
+        return self.budget.seconds_left(time.monotonic() - self._began)
+
+    def totals(self, by: Axis = "role") -> dict[str, Totals]:
+        """What was spent, by role, part, cycle (``"0"``, ``"1"``...) or version; calls of which
+        that is not known are under ``""``."""
         with self._changed:
-            return dict(self._totals)
+            return dict(self._totals[by])
 
     @property
     def usd(self) -> float:
@@ -176,6 +198,7 @@ class Ledger:
         with self._changed:
             self._refuse_unpriced()
             while True:
+                self._refuse_late(role)
                 # Calls under way count as calls whatever becomes of them: no use in waiting.
                 certain = self._spent + upper + Spend(calls=self._held.calls)
                 cap = self.budget.passed_by(certain)
@@ -187,7 +210,11 @@ class Ledger:
                 if self.budget.passed_by(self._spent + upper + self._held) is None:
                     self._held = self._held + upper
                     return
-                self._changed.wait()
+                self._changed.wait(self.seconds_left())
+
+    def _refuse_late(self, role: str) -> None:
+        if self.seconds_left() == 0:
+            raise self.budget.out_of_time(f"the {role} can't go on: the run has reached")
 
     def _refuse_unpriced(self) -> None:
         if self.budget.max_usd is not None and self._unpriced:
@@ -198,24 +225,20 @@ class Ledger:
             self._held = self._held - held
             self._count(record, cost, against_caps=True)
             self._changed.notify_all()
+        self._tell(record)
+
+    def _tell(self, record: dict[str, Any]) -> None:
         if self._sink is not None:
             self._sink(record)
 
     def _count(self, call: dict[str, Any], cost: Decimal | None, against_caps: bool) -> None:
         with self._changed:
-            role = str(call.get("role", "agent"))
-            tokens_in, tokens_out = call.get("input_tokens") or 0, call.get("output_tokens") or 0
-            had = self._totals.get(role, Totals())
-            self._totals[role] = Totals(
-                calls=had.calls + 1,
-                input_tokens=had.input_tokens + tokens_in,
-                output_tokens=had.output_tokens + tokens_out,
-                usd=had.usd + float(cost or 0),
-                seconds=had.seconds + (call.get("seconds") or 0.0),
-                unpriced=had.unpriced + (cost is None),
-            )
+            for axis, totals in self._totals.items():
+                place = place_of(call, axis)
+                totals[place] = totals.get(place, Totals()).plus(call)
             if against_caps:
-                self._spent = self._spent + Spend(cost or Decimal(0), tokens_in + tokens_out, 1)
+                tokens = (call.get("input_tokens") or 0) + (call.get("output_tokens") or 0)
+                self._spent = self._spent + Spend(cost or Decimal(0), tokens, 1)
                 if cost is None:
                     self._unpriced.add(str(call.get("model")))
 
@@ -233,7 +256,10 @@ class MeteredModel:
         return self.inner.name
 
     def complete(self, request: Request) -> Completion:
-        ledger = self.ledger
+        ledger, asked = self.ledger, digest(self.name, request)
+        answer = self._earlier(asked)
+        if answer is not None:
+            return answer
         upper = ledger._upper(self.name, prompt_bytes(request), request.max_tokens)
         ledger._reserve(self.role, upper)
         call_id, started = new_call_id(), time.monotonic()
@@ -249,12 +275,21 @@ class MeteredModel:
             usage = completion.usage if completion else Usage()
             cost = ledger._prices.cost(self.name, usage)
             seconds = time.monotonic() - started
-            record = _record(call_id, self.role, self.name, usage, cost, seconds, completion, error)
+            record = _record(call_id, self.role, self.name, usage, cost, seconds)
+            record |= _outcome(completion, error) | {"digest": asked}
             try:
                 if ledger._traces is not None:
                     write_trace(ledger._traces, record, request, completion)
             finally:
                 ledger._settle(record, upper, cost)
+
+    def _earlier(self, asked: str) -> Completion | None:
+        """The answer that this call has had already, in a process that was killed."""
+        replay = self.ledger._replay
+        if replay is None:
+            return None
+        call = asdict(scope()) | {"role": self.role, "digest": asked}
+        return replay.take(call, failures=isinstance(self.inner, Resumable))
 
 
 def _record(
@@ -264,9 +299,8 @@ def _record(
     usage: Usage,
     cost: Decimal | None,
     seconds: float,
-    completion: Completion | None = None,
-    error: BaseException | None = None,
 ) -> dict[str, Any]:
+    """The account of a call, without what came of it; what it was for is the scope of now."""
     return {
         "call_id": call_id,
         "role": role,
@@ -274,6 +308,13 @@ def _record(
         **asdict(usage),
         "usd": None if cost is None else float(cost),
         "seconds": round(seconds, 6),
+        **_outcome(None, None),
+        **asdict(scope()),
+    }
+
+
+def _outcome(completion: Completion | None, error: BaseException | None) -> dict[str, Any]:
+    return {
         "stop_reason": completion.stop_reason if completion else None,
         "error": None if error is None else scrub(f"{type(error).__name__}: {error}"),
     }

@@ -87,16 +87,14 @@ class OpenAIModel:
     def complete(self, request: Request) -> Completion:
         sdk = self._sdk
         try:
-            response = self._create(request)
-            # A page that is not JSON comes back as text, whatever the type says.
-            body = response if isinstance(response, str) else response.to_dict()
+            body = self._create(request)
         except sdk.APIStatusError as error:
             if error.status_code == 400 and is_blocked(error.message):
                 return Completion("", stop_reason="refusal", raw={"error": error.message})
             raise self._refusal(error) from error
         except (sdk.OpenAIError, ValueError, AttributeError, *transport_errors()) as error:
             raise self._service.broken(error) from error
-        if isinstance(body, str):
+        if not isinstance(body, dict):  # a page that is not JSON comes back as text
             raise ModelError(
                 f"{self._service.label} answered with something that is not JSON: {body[:200]!r}",
                 fix=f"is {self._base_url} the address of its API? It often ends in /v1",
@@ -110,7 +108,10 @@ class OpenAIModel:
             if request.temperature is not None and self._send_temperature:
                 options["temperature"] = request.temperature
             try:
-                return self._client.chat.completions.create(model=self._model, **options)
+                # Typing what is sent and received takes the SDK longer than the rest of the call.
+                return self._client.post(
+                    "/chat/completions", body={"model": self._model, **options}, cast_to=object
+                )
             except self._sdk.BadRequestError as error:
                 if not self._adapt(error.message, options):
                     raise

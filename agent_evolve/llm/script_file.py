@@ -12,6 +12,7 @@ every answer is deterministic for any number of threads. ``stop_reason`` may be 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,19 +54,24 @@ class ScriptFile:
     """The answers of a script file, as a function from request to answer."""
 
     def __init__(self, entries: list[_Entry]) -> None:
-        from .scripted import _Queue
+        from .scripted import Queue
 
         numbered = list(enumerate(entries))
         self._matching = [(e.when, e.answer(i)) for i, e in numbered if e.when is not None]
-        self._in_order = _Queue([e.answer(i) for i, e in numbered if e.when is None])
+        self._in_order = Queue([e.answer(i) for i, e in numbered if e.when is None])
 
     def __call__(self, request: Request) -> Answer:
+        answer = self._match(request)
+        return self._in_order(request) if answer is None else answer
+
+    def resume(self, asked: Iterable[Request]) -> None:
+        """Leave out the answers in order that these requests took."""
+        self._in_order.resume(request for request in asked if self._match(request) is None)
+
+    def _match(self, request: Request) -> Answer | None:
         last = request.messages[-1] if request.messages else None
         seen = "\n".join([last.content, *(r.content for r in last.tool_results)]) if last else ""
-        for text, answer in self._matching:
-            if text in seen:
-                return answer
-        return self._in_order(request)
+        return next((answer for text, answer in self._matching if text in seen), None)
 
 
 def read_script(path: Path) -> ScriptFile:

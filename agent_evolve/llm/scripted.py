@@ -9,7 +9,7 @@ from threading import Lock
 
 from ..errors import ModelError
 from .sizes import rough_usage
-from .types import Completion, Request, ToolCall, Usage
+from .types import Completion, Request, Resumable, ToolCall, Usage
 
 Answer = str | Completion | BaseException | Sequence[ToolCall]
 """A text, a whole completion, an exception to raise, or tool calls to make."""
@@ -43,7 +43,7 @@ class ScriptedModel:
             script = read_script(Path(script))
         self._name = name
         self._answer: Callable[[Request], Answer]
-        self._answer = script if callable(script) else _Queue(script)
+        self._answer = script if callable(script) else Queue(script)
         self._lock = Lock()
         self.requests: list[Request] = []
 
@@ -66,8 +66,18 @@ class ScriptedModel:
             completion = replace(completion, usage=rough_usage(request, completion))
         return completion
 
+    def resume(self, asked: Iterable[Request]) -> None:
+        """Go on after the answers that these requests took, unless this object is further on.
 
-class _Queue:
+        A function is left as it is: it must answer by what is asked.
+        """
+        if isinstance(self._answer, Resumable):
+            self._answer.resume(asked)
+
+
+class Queue:
+    """Answers in order."""
+
     def __init__(self, answers: Iterable[Answer]) -> None:
         self._answers = list(answers)
         self._next = 0
@@ -84,6 +94,11 @@ class _Queue:
                 )
             self._next += 1
             return self._answers[self._next - 1]
+
+    def resume(self, asked: Iterable[Request]) -> None:
+        taken = sum(1 for _ in asked)
+        with self._lock:
+            self._next = max(self._next, min(taken, len(self._answers)))
 
 
 def _as_completion(answer: Answer) -> Completion:

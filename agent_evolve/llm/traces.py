@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
 import os
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .types import Completion, Request
+from .types import Completion, Message, Request, ToolCall, ToolResult, Usage
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
 
 
 def new_call_id() -> str:
     """A name that is unique, sorts by time, and is safe in a file name on any platform."""
-    return f"{datetime.now(tz=UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
+    return f"{_stamp(datetime.now(tz=UTC))}-{secrets.token_hex(3)}"
+
+
+def first_id_at(seconds: float) -> str:
+    """What sorts before every call id made at this time (seconds since 1970) or later."""
+    return _stamp(datetime.fromtimestamp(seconds, tz=UTC))
+
+
+def _stamp(when: datetime) -> str:
+    return f"{when:%Y%m%d-%H%M%S-%f}"
 
 
 def scrub(text: str, environ: Mapping[str, str] | None = None) -> str:
@@ -37,7 +49,7 @@ def scrub(text: str, environ: Mapping[str, str] | None = None) -> str:
 def write_trace(
     folder: Path, record: Mapping[str, Any], request: Request, completion: Completion | None
 ) -> Path:
-    """Write ``<folder>/<call_id>.json`` in one step; returns its path.
+    """Write ``<folder>/<call_id>.json`` in one step, onto the disk; returns its path.
 
     ``record`` is the ledger's account of the call; the request and the answer are added to it.
     """
@@ -50,9 +62,81 @@ def write_trace(
     text = scrub(json.dumps(whole, ensure_ascii=False, indent=1, default=_plain_value))
     path = folder / f"{record['call_id']}.json"
     partial = path.with_suffix(".partial")
-    partial.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+    with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
     partial.replace(path)
     return path
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a trace file holds: the ledger's record, the request, and the answer unless the call
+    failed. The request has no tools and no raw turns: enough to ask a script."""
+
+    record: Mapping[str, Any]
+    request: Request
+    completion: Completion | None
+
+
+def read_trace(folder: Path, call_id: str) -> Trace | None:
+    """A call's trace, or ``None`` where there is none or it is damaged."""
+    try:
+        whole = json.loads((folder / f"{call_id}.json").read_bytes())
+        request, answer = whole.pop("request"), whole.pop("completion")
+        if whole["call_id"] != call_id:
+            return None
+        completion = None if answer is None else _completion(answer)
+        return Trace(whole, _request(request), completion)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def traced_ids(folder: Path) -> list[str]:
+    """The ids of all calls that have a trace, oldest first."""
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+
+def digest(model: str, request: Request) -> str:
+    """A short hash of all that decides an answer: the model's name and the whole request."""
+    asked = json.dumps([model, _without_raw(request)], sort_keys=True, default=_plain_value)
+    return hashlib.sha256(asked.encode()).hexdigest()[:32]
+
+
+def _completion(data: Mapping[str, Any]) -> Completion:
+    return Completion(
+        text=data["text"],
+        tool_calls=tuple(_call(call) for call in data["tool_calls"]),
+        stop_reason=data["stop_reason"],
+        usage=Usage(**data["usage"]),
+        raw=_with_bytes(data["raw"]),
+        call_id=data["call_id"],
+    )
+
+
+def _request(data: Mapping[str, Any]) -> Request:
+    return Request([_message(turn) for turn in data["messages"]], system=data["system"])
+
+
+def _message(data: Mapping[str, Any]) -> Message:
+    return Message(
+        data["role"],
+        data["content"],
+        tuple(_call(call) for call in data["tool_calls"]),
+        tuple(
+            ToolResult(result["call_id"], result["content"], result["is_error"])
+            for result in data["tool_results"]
+        ),
+    )
+
+
+def _call(data: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(data["id"], data["name"], data["arguments"], data["raw"])
 
 
 def _without_raw(request: Request) -> Request:
@@ -60,10 +144,27 @@ def _without_raw(request: Request) -> Request:
     return replace(request, messages=[replace(turn, raw=None) for turn in request.messages])
 
 
+_BYTES = "$bytes"
+
+
 def _plain_value(value: Any) -> Any:
     """For what JSON has no word for: our values, mappings, bytes of a redacted thinking block."""
     if is_dataclass(value):
         return {part.name: getattr(value, part.name) for part in fields(value)}
     if isinstance(value, bytes):
-        return value.decode("latin-1")
+        return {_BYTES: base64.b64encode(value).decode()}
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _with_bytes(value: Any) -> Any:
+    """JSON with the bytes that ``_plain_value`` put into words."""
+    if isinstance(value, list):
+        return [_with_bytes(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {_BYTES}:
+        try:
+            return base64.b64decode(value[_BYTES], validate=True)
+        except (binascii.Error, TypeError):
+            return value
+    return {key: _with_bytes(item) for key, item in value.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -116,3 +116,13 @@ class Model(Protocol):
         ...
 
     def complete(self, request: Request) -> Completion: ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A model whose next answer depends on how often it was asked, such as a script."""
+
+    def resume(self, asked: Iterable[Request]) -> None:
+        """Go on as if these requests had been asked, in a process that was killed; what this
+        object itself has answered already is among them."""
+        ...

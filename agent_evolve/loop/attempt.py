@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..agents.base import BaseAgent, solving
 from ..benchmarks.base import BenchmarkAdapter
 from ..benchmarks.scores import checked
@@ -13,6 +15,11 @@ from ..errors import (
     JournalError,
 )
 from ..types import Feedback, Status, Task, Trajectory
+from .stopping import current_stop
+from .time_limit import within
+
+GRACE_SECONDS = 10.0
+"""An agent that keeps ``task_timeout`` itself gets this much longer to end and say so."""
 
 STOPS_THE_RUN = (ConfigurationError, BudgetExceeded, JournalError)
 """Errors that no further task could survive."""
@@ -23,9 +30,18 @@ def attempt(
 ) -> tuple[Trajectory, Feedback, Status]:
     """Let the agent do one task and the benchmark score it.
 
-    The agent's own failure scores 0.0; a failure of the outside or of the grader is ``invalid``.
-    Raises only what stops the run.
+    The agent's own failure scores 0.0; a failure of the outside or of the grader is ``invalid``,
+    and so is a task that goes on ``GRACE_SECONDS`` after the agent's ``runtime.task_timeout``.
+    Raises only what stops the run, and ``Cancelled`` where what came of it is not to be kept.
     """
+    outcome = _attempt(agent, benchmark, task, turn)
+    current_stop().check_cancelled()
+    return outcome
+
+
+def _attempt(
+    agent: BaseAgent, benchmark: BenchmarkAdapter, task: Task, turn: int
+) -> tuple[Trajectory, Feedback, Status]:
     trajectory, status = _solve(agent, task, turn)
     if status != "scored":
         return trajectory, Feedback(False, 0.0, trajectory.error or ""), status
@@ -47,7 +63,8 @@ def attempt(
 def _solve(agent: BaseAgent, task: Task, turn: int) -> tuple[Trajectory, Status]:
     try:
         with solving(turn):
-            trajectory = agent.solve(task)
+            limit = agent.runtime.task_timeout + GRACE_SECONDS
+            trajectory = within(limit, f"task {task.id!r}", partial(agent.solve, task))
     except STOPS_THE_RUN:
         raise
     except InfrastructureError as error:

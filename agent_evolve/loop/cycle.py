@@ -13,16 +13,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from ..agents.base import BaseAgent
 from ..config import EvolveConfig
 from ..engines.base import EvolutionEngine
 from ..errors import VersionError
 from ..journal import Event, Journal
+from ..llm import Totals, attributed
 from ..types import CycleRecord, Observation, Task
 from ..workspace import Manifest
 from ..workspace.layers import count_changes
+from ..workspace.powers import Power, contents, needing_approval, new_powers
 from ..workspace.repository import Tree, Version, WorkspaceRepository
 from ..workspace.tree import changed_paths
 from .attempt import STOPS_THE_RUN, describe
@@ -32,6 +33,8 @@ from .evolution import Evolution, Evolved, first_line
 from .gate import Decision, Gate, Run
 from .history import EvolutionHistory
 from .judge import judge
+from .landing import Landing
+from .leaks import Secrets, find_leaks
 from .measure import Measurer, mean, scores
 from .observer import Observer
 from .progress import Progress
@@ -76,6 +79,7 @@ class CycleRunner:
     gate: Gate
     looks: int
     splits: Splits
+    secrets: Secrets
     places: Places
     progress: Progress
     head: Version
@@ -110,7 +114,7 @@ class CycleRunner:
 
     def run(self, number: int, opened: Event | None, evolved: Event | None) -> CycleRecord:
         """Run cycle ``number``, or what is left of it when ``opened`` says that it had begun."""
-        began, spent = time.monotonic(), self.measurer.ledger.usd
+        began = time.monotonic()
         if opened is None:
             self.journal.append("cycle_started", cycle=number, head=self.head.commit)
         if self.repository.has(f"evo-{number}"):
@@ -120,6 +124,7 @@ class CycleRunner:
         before = self._snapshot_before(number)
         score = mean([o.score for o in observations])
         valid = sum(o.score is not None for o in observations)
+        powers: Sequence[Power] = ()
         record = CycleRecord(
             number, score, "unmeasured", False, valid=valid, total=len(observations)
         )
@@ -128,13 +133,15 @@ class CycleRunner:
             outcome = None
         else:
             outcome = self._evolve(number, before, observations, evolved)
-            record = self._decide(number, record, outcome)
+            record, powers = self._decide(number, record, outcome)
         record = replace(
             record,
-            usd=round(self.measurer.ledger.usd - spent, 6),
+            usd=round(self.measurer.ledger.totals("cycle").get(str(number), Totals()).usd, 6),
             seconds=round(time.monotonic() - began, 3),
         )
-        self._snapshot_after(number, record, outcome)
+        if outcome is not None and record.verdict == "review":
+            return self._wait(record, outcome, powers)
+        self._landing.tag(record, _changed(outcome, self.head_tree))
         return self._finish(record)
 
     # -- solve and observe -------------------------------------------------------------------
@@ -156,7 +163,8 @@ class CycleRunner:
                 task, trajectory, feedback, status=status, tree=tree, kept=kept
             )
 
-        observations = self.measurer.each(batch.tasks, one)
+        with attributed(cycle=number, part="solve", candidate=tree):
+            observations = self.measurer.each(batch.tasks, one)
         if not exported:
             self._export()
         if not self._flushed(number):
@@ -193,36 +201,34 @@ class CycleRunner:
         self.repository.tag(name, commit, f"{name}: before the engine")
         return self.repository.version(name)
 
-    def _snapshot_after(self, number: int, record: CycleRecord, evolved: Evolved | None) -> None:
-        """Tag ``evo-N`` and, when the candidate was accepted, make it the head."""
-        kept = self.head.commit
-        if evolved is not None and evolved.tree.id != self.head_tree.id:
-            if record.accepted:
-                kept = evolved.commit
-            else:
-                name = f"candidate-{number}"
-                self.repository.tag(name, evolved.commit, _message(name, record))
-        self.repository.tag(f"evo-{number}", kept, _message(f"evo-{number}", record))
+    @property
+    def _landing(self) -> Landing:
+        return Landing(self.root, self.repository, self.journal, self.head, self.head_tree)
 
     def _finish(self, record: CycleRecord, *, resumed: bool = False) -> CycleRecord:
-        """Make the head and the user's files what ``evo-N`` says, record, and reload the agent.
+        """Land what ``evo-N`` says and reload the agent.
 
         A cycle that was interrupted here keeps what the user edited in the meantime, on top.
         """
-        version = self.repository.version(f"evo-{record.cycle}")
-        if version.commit != self.head.commit:
-            tree = self.repository.load(version.commit)
-            moved = self.repository.head
-            if moved is None or moved.commit != version.commit:
-                self.repository.advance(version.commit, self.head.commit)
-            self.repository.apply(tree, self.head_tree, keep_edits=resumed)
-            self.head, self.head_tree = version, tree
-        self.journal.append("cycle_finished", sync=True, record=cycle_record(record))
+        self.head, self.head_tree = self._landing.land(record, keep_edits=resumed)
         self.looks = looks_after(self.looks, record)
         if resumed:
             self._adopt_edits()
         self.reload()
         self.engine.on_cycle_end(record.accepted, record.plateau_score)
+        self.progress.cycle_done(record)
+        return record
+
+    def _wait(self, record: CycleRecord, evolved: Evolved, powers: Sequence[Power]) -> CycleRecord:
+        """Leave the cycle open until a person has said yes or no to its candidate."""
+        self._landing.keep_candidate(record, evolved.commit)
+        self.journal.append(
+            "review",
+            sync=True,
+            commit=evolved.commit,
+            powers=[asdict(power) for power in powers],
+            record=cycle_record(record),
+        )
         self.progress.cycle_done(record)
         return record
 
@@ -258,13 +264,17 @@ class CycleRunner:
             return self.evolution.earlier(done)
         self.progress.phase(number, "evolve", 1)
         trial = TrialRunner(self.agent, self.measurer, self.splits.train)
-        evolved = self.evolution.step(number, before, observations, self.history, trial)
+        with attributed(cycle=number, part="evolve", candidate=before.tree):
+            evolved = self.evolution.step(number, before, observations, self.history, trial)
         self.progress.advance()
         return evolved
 
     # -- gate --------------------------------------------------------------------------------
 
-    def _decide(self, number: int, record: CycleRecord, evolved: Evolved) -> CycleRecord:
+    def _decide(
+        self, number: int, record: CycleRecord, evolved: Evolved
+    ) -> tuple[CycleRecord, Sequence[Power]]:
+        """The record with its verdict, and the powers that need a person's yes."""
         changes = count_changes(self.head_tree.entries, evolved.tree.entries)
         record = replace(
             record,
@@ -272,26 +282,63 @@ class CycleRunner:
             summary=evolved.result.summary,
             metadata=evolved.result.metadata,
             changes=changes,
+            holdout_score=self.held,
         )
         if evolved.failure:
-            return replace(
-                record, verdict="failed", reason=evolved.failure, holdout_score=self.held
-            )
+            return replace(record, verdict="failed", reason=evolved.failure), ()
         if not record.mutated:
             held = self.holdout_score(number)
-            return replace(record, verdict="unchanged", reason="no change", holdout_score=held)
+            return replace(record, verdict="unchanged", reason="no change", holdout_score=held), ()
+        before, after = self._contents(self.head_tree), self._contents(evolved.tree)
+        refused = self._leaked(before, after)
+        if refused:
+            return replace(record, verdict="rejected", reason=refused), ()
+        judged = self._judged(number, record, evolved)
+        if not judged.accepted:
+            return judged, ()
+        powers = needing_approval(new_powers(before, after), self.manifest.allowed_powers)
+        if powers or self.config.review:
+            first = "; ".join(power.describe() for power in powers[:3])
+            why = f"it gains powers that need a yes ({first})" if powers else "every change does"
+            reason = f"waits for a yes, as {why}; {judged.reason}"
+            return replace(
+                judged, verdict="review", reason=reason, holdout_score=record.holdout_score
+            ), powers
+        if judged.verdict == "accepted":
+            self.held = judged.candidate_score
+        return judged, ()
+
+    def _leaked(
+        self, before: Mapping[str, tuple[str, bytes]], after: Mapping[str, tuple[str, bytes]]
+    ) -> str:
+        """Why a candidate is refused unmeasured, in words that an engine may read; people are told
+        the whole of it."""
+        texts = [{path: data for path, (_, data) in side.items()} for side in (before, after)]
+        leaks = find_leaks(texts[0], texts[1], self.secrets)
+        for leak in leaks:
+            self.progress.say(str(leak))
+        refused = [leak for leak in leaks if leak.refused]
+        if not refused:
+            return ""
+        self.journal.append("leaked", leaks=[str(leak) for leak in refused])
+        places = "; ".join(leak.place() for leak in refused[:3])
+        return f"refused unmeasured, as it holds what it may not know: {places}"
+
+    def _contents(self, tree: Tree) -> dict[str, tuple[str, bytes]]:
+        return contents(tree.entries, self.repository.read_blob)
+
+    def _judged(self, number: int, record: CycleRecord, evolved: Evolved) -> CycleRecord:
         if not self.splits.gated:
             return replace(record, verdict="ungated", reason="kept without a gate: no holdout")
         decision = self._gate(number, evolved.tree)
-        if decision.verdict == "accepted":
-            self.held = decision.candidate_mean
+        accepted = decision.verdict == "accepted"
         return replace(
             record,
             verdict=decision.verdict,
             reason=decision.reason,
             head_score=decision.head_mean,
             candidate_score=decision.candidate_mean,
-            holdout_score=self.held,
+            holdout_score=decision.candidate_mean if accepted else self.held,
             lower=decision.lower,
             upper=decision.upper,
             look=decision.look if decision.gain is not None else 0,
@@ -342,10 +389,16 @@ class CycleRunner:
 
         self.progress.phase(cycle, "holdout", len(runs))
         found: dict[Run, float | None] = {}
-        for seed, tasks in asked.items():
-            measured = self.measurer.measure(self.agent, tree.id, tasks, twin, seed)
-            found |= {(task, seed): score for task, score in scores(measured).items()}
+        with attributed(cycle=cycle, part="measure" if cycle else "baseline"):
+            for seed, tasks in asked.items():
+                measured = self.measurer.measure(self.agent, tree.id, tasks, twin, seed)
+                found |= {(task, seed): score for task, score in scores(measured).items()}
         return found
+
+
+def _changed(evolved: Evolved | None, head: Tree) -> str | None:
+    """The commit of a change, where there is one."""
+    return evolved.commit if evolved is not None and evolved.tree.id != head.id else None
 
 
 def _too_few(observations: Sequence[Observation], valid: int, floor: float) -> str:
@@ -358,15 +411,3 @@ def _too_few(observations: Sequence[Observation], valid: int, floor: float) -> s
 
 def _why(observation: Observation) -> str:
     return observation.feedback.detail or observation.trajectory.error or "no reason given"
-
-
-def _message(name: str, record: CycleRecord) -> str:
-    """A tag's message: a line for people, the engine's words, and the whole record as JSON."""
-    lines = [f"{name}: {record.verdict}, {record.reason}", "", record.summary.strip(), ""]
-    return "\n".join([*lines, _json(cycle_record(record))])
-
-
-def _json(data: Mapping[str, Any]) -> str:
-    from ..journal import encode
-
-    return encode(data).decode()

@@ -12,13 +12,14 @@ from ..benchmarks.base import BenchmarkAdapter
 from ..config import EvolveConfig
 from ..errors import BenchmarkError, ConfigurationError
 from ..journal import Journal
-from ..llm import Ledger
+from ..llm import Ledger, attributed
 from ..types import Observation, Task
 from ..workspace.repository import WorkspaceRepository
 from .measure import Measurer, mean
 from .progress import Progress
 from .scores import ScoreCache
 from .splits import choose_splits
+from .state import fold
 
 SPLITS = ("train", "holdout", "test")
 
@@ -62,6 +63,10 @@ def evaluate(
     """
     tasks = _tasks(split, benchmark, config)
     found = repository.version(version)
+    if split == "test":  # before anything is seen of it
+        journal.append("test_opened", sync=True, by="eval", version=version, commit=found.commit)
+        times = fold(journal.events()).openings
+        progress.say(f"the test split is opened, for the {_nth(times)} time; it is recorded")
     cache = ScoreCache(root / "evolution" / "cache" / "scores.jsonl")
     measurer = Measurer(benchmark, ledger, cache, config.solve_workers, progress)
     with tempfile.TemporaryDirectory(prefix="agent-evolve-eval-") as directory:
@@ -69,7 +74,8 @@ def evaluate(
         repository.materialise(found.commit, copy)
         progress.phase(0, split, len(tasks))
         agent = make_agent(copy)
-        observations = measurer.measure(agent, found.tree, tasks, lambda: agent)
+        with attributed(part="evaluate"):
+            observations = measurer.measure(agent, found.tree, tasks, lambda: agent)
     cache.close()
     result = Evaluation(version, found.commit, split, observations, round(ledger.usd, 6))
     journal.append(
@@ -85,11 +91,20 @@ def evaluate(
     return result
 
 
-def _tasks(split: str, benchmark: BenchmarkAdapter, config: EvolveConfig) -> Sequence[Task]:
+def _nth(n: int) -> str:
+    ending = "th" if 10 < n % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
+def check_split(split: str) -> None:
+    """Raise ``ConfigurationError`` for a split that there is not."""
     if split not in SPLITS:
         raise ConfigurationError(
             f"unknown split {split!r}", fix="--split takes one of " + ", ".join(SPLITS)
         )
+
+
+def _tasks(split: str, benchmark: BenchmarkAdapter, config: EvolveConfig) -> Sequence[Task]:
     if split == "test":
         tasks: Sequence[Task] = benchmark.get_tasks(split="test", limit=None)
         known = {task.id for task in benchmark.get_tasks(split="train", limit=None)}

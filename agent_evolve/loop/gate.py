@@ -267,9 +267,10 @@ class PairedGate:
             return self._final(seen, share)
         summary = _Summary.of(seen)
         early = level * self.EARLY / (self.repeats - 1)
-        test = paired(summary.differences, early)
-        if test.p <= early and test.mean >= self.min_effect:
-            return self._judged("accepted", summary, test, early, seen)
+        if summary.gain >= self.min_effect and _nearly(summary.differences, early):
+            test = paired(summary.differences, early)
+            if test.p <= early:
+                return self._judged("accepted", summary, test, early, seen)
         return self._hopeless(seen, level, len(seen.tasks), repeat)
 
     def _hopeless(self, seen: Evidence, level: float, total: int, repeat: int) -> Decision | None:
@@ -477,6 +478,12 @@ class _Summary:
             self.runs,
             self.changes,
         )
+
+
+def _nearly(differences: Sequence[float], alpha: float) -> bool:
+    """Whether the test is worth its many flips at this level: a coarser one is passed."""
+    coarse = max(alpha, 1e-3)
+    return paired(differences, coarse).p <= coarse
 
 
 def _too_few(evidence: Evidence, total: int, floor: float) -> Decision | None:

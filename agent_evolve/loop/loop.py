@@ -14,7 +14,7 @@ from ..agents.base import BaseAgent
 from ..benchmarks.base import BenchmarkAdapter
 from ..config import EvolveConfig
 from ..engines.base import EvolutionEngine
-from ..errors import AgentEvolveError, BudgetExceeded
+from ..errors import AgentEvolveError, BudgetExceeded, ConfigurationError
 from ..journal import Journal
 from ..llm import Ledger
 from ..types import CycleRecord, EvolutionResult
@@ -22,14 +22,19 @@ from ..workspace import Manifest
 from ..workspace.repository import Version, WorkspaceRepository
 from .cycle import CycleRunner, Places
 from .edits import adopt_edits, snapshot
+from .estimate import estimate, words
 from .history import EvolutionHistory
+from .leaks import Secrets, secrets_of
 from .measure import Measurer
 from .observer import Observer
 from .plateau import converged, failing
 from .progress import Progress, Silent
+from .records import cycle_from
+from .review import finish_reviewed
 from .scores import ScoreCache
-from .splits import Splits, choose_splits, gate_of
+from .splits import Splits, check_unchanged, choose_splits, gate_of
 from .state import RunState, fold
+from .stopping import Stopped, current_stop
 
 PREFIX = "agent-evolve-run-"
 
@@ -57,17 +62,33 @@ class EvolutionLoop:
     ledger: Ledger
     progress: Progress = field(default_factory=Silent)
 
-    def run(self, cycles: int) -> EvolutionResult:
+    def run(self, cycles: int, *, new: bool = False) -> EvolutionResult:
         """Run ``cycles`` cycles, or those that an interrupted run still owes.
+
+        ``new`` begins a new series: the splits may be others than those of the first run, and looks
+        at the holdout are counted from the start.
 
         Raises ``ConfigurationError`` and ``BenchmarkError`` before anything is spent where that can
         be known; ``KeyboardInterrupt`` after recording where the run stopped. Reaching a cap is
         no exception: the result says ``stopped == "budget"``.
         """
         state = fold(self.journal.events())
+        if state.reviewed is not None:  # killed while it was carried out
+            finish_reviewed(self.root, self.repository, self.journal, state)
+            state = fold(self.journal.events())
+        if state.waiting is not None:
+            return self._still_waiting(state)
         evolvable = self.config.evolvable(self.manifest.evolvable_layers)
         splits = choose_splits(self.benchmark, self.config)
+        if new:
+            _refuse_unfinished(state)
+        else:
+            check_unchanged(splits, state.splits)
         self.progress.say(splits.note)
+        self._say_estimate(cycles, splits)
+        if new:
+            self.journal.append("series_started", sync=True)
+            state = fold(self.journal.events())
         work = _workplace(self.root)
         try:
             return self._run(cycles, state, splits, evolvable, Places(work))
@@ -84,7 +105,7 @@ class EvolutionLoop:
     ) -> EvolutionResult:
         head = self._head(state)
         first = self._begin(state, splits, places)
-        runner = self._runner(head, splits, evolvable, places, fold(self.journal.events()).looks)
+        runner = self._runner(head, splits, evolvable, places, state.looks)
         records = [record for record in state.records if record.cycle >= first]
         reason, start = "error", None
         try:
@@ -93,8 +114,8 @@ class EvolutionLoop:
         except BudgetExceeded as error:
             reason = "budget"
             self.progress.say(error.message)
-        except KeyboardInterrupt:
-            reason = "interrupted"
+        except KeyboardInterrupt as stopped:
+            reason = stopped.reason if isinstance(stopped, Stopped) else "interrupted"
             raise
         finally:
             runner.cache.close()
@@ -106,14 +127,38 @@ class EvolutionLoop:
             # the same command goes on with this run instead of beginning another
         return self._result(records, reason, start, runner)
 
+    def _say_estimate(self, cycles: int, splits: Splits) -> None:
+        calls = self.journal.events("call")
+        found = estimate(calls, self.config, cycles=cycles, holdout=len(splits.holdout))
+        if found is not None:
+            self.progress.say(words(found, self.config, cycles))
+
+    def _still_waiting(self, state: RunState) -> EvolutionResult:
+        """The result of a run that can't go on before a person has answered."""
+        assert state.waiting is not None
+        record = cycle_from(state.waiting["record"])
+        return EvolutionResult(
+            cycles_completed=0,
+            final_score=record.holdout_score,
+            score_history=(),
+            converged=False,
+            start_score=record.holdout_score,
+            gated=record.candidate_score is not None,
+            stopped="review",
+            cycles=(record,),
+        )
+
     def _cycles(
         self, runner: CycleRunner, state: RunState, end: int, records: list[CycleRecord]
     ) -> str:
         opened, evolved = state.opened, state.evolved
         for number in range(state.next_cycle, end):
+            current_stop().check()
             record = runner.run(number, opened, evolved)
             opened = evolved = None
             records.append(record)
+            if record.verdict == "review":
+                return "review"
             if failing(records, self.config.max_failed_cycles):
                 return "failing"
             if converged(records, self.config.egl_window, self.config.egl_threshold):
@@ -161,6 +206,8 @@ class EvolutionLoop:
             config=self.config.model_dump(mode="json"),
             train=[task.id for task in splits.train],
             holdout=[task.id for task in splits.holdout],
+            test=[task.id for task in splits.test],
+            note=splits.note,
         )
         if state.run_over or state.run_first is None:
             return state.next_cycle
@@ -192,11 +239,18 @@ class EvolutionLoop:
             gate=gate_of(self.config),
             looks=looks,
             splits=splits,
+            secrets=self._secrets(splits),
             places=places,
             progress=self.progress,
             head=head,
             evolvable=evolvable,
         )
+
+    def _secrets(self, splits: Splits) -> Secrets:
+        """What no candidate may hold. Reading the test tasks for it opens nothing: none is solved,
+        and no engine or agent sees them."""
+        tasks = {"train": splits.train, "holdout": splits.holdout, "test": splits.test}
+        return secrets_of(self.benchmark, tasks)
 
     def _result(
         self,
@@ -208,7 +262,7 @@ class EvolutionLoop:
         curve = [record.plateau_score for record in records]
         measured = [score for score in curve if score is not None]
         return EvolutionResult(
-            cycles_completed=len(records),
+            cycles_completed=sum(record.verdict != "review" for record in records),
             final_score=measured[-1] if measured else start,
             score_history=curve,
             converged=reason == "plateau",
@@ -218,6 +272,14 @@ class EvolutionLoop:
             usd=round(self.ledger.usd, 6),
             cycles=tuple(records),
             details={"splits": runner.splits.note, "head": runner.head.commit},
+        )
+
+
+def _refuse_unfinished(state: RunState) -> None:
+    if state.opened is not None:
+        raise ConfigurationError(
+            f"cycle {state.next_cycle} was interrupted; a new series would lose it",
+            fix="finish it first: the same command without --new",
         )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from ..agents.base import BaseAgent
 from ..benchmarks.base import BenchmarkAdapter
-from ..llm import Ledger
+from ..llm import Ledger, attributed
 from ..types import Feedback, Observation, Status, Task, Trajectory
 from .attempt import attempt
 from .pool import run_all
@@ -30,11 +30,13 @@ class Measurer:
 
     def solve(self, agent: BaseAgent, task: Task, turn: int = 0) -> Outcome:
         """One task, not looked up anywhere."""
+        self.ledger.check_time("agent")
         if agent.reports_cost:
             self.ledger.check("agent")
-        outcome = attempt(agent, self.benchmark, task, turn)
-        if agent.reports_cost:
-            self._charge(agent, outcome[0])
+        with attributed(task=task.id):
+            outcome = attempt(agent, self.benchmark, task, turn)
+            if agent.reports_cost:
+                self._charge(agent, outcome[0])
         return outcome
 
     def each(
@@ -72,7 +74,8 @@ class Measurer:
                 self.cache.put(keys[turn], *outcome)
             return Observation(task, *outcome)
 
-        return self.each(tasks, one)
+        with attributed(candidate=tree, seed=seed):
+            return self.each(tasks, one)
 
     def _ticking(
         self, job: Callable[[Task, int], Observation], task: Task, turn: int

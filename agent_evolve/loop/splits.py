@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..benchmarks.base import BenchmarkAdapter
 from ..benchmarks.splits import split_by_hash
 from ..config import EvolveConfig
-from ..errors import BenchmarkError
+from ..errors import BenchmarkError, ConfigurationError
 from ..types import Task
 from .gate import Gate, PairedGate, make_gate
 from .scores import fingerprint
@@ -21,12 +21,13 @@ FEWEST_HOLDOUT = 3
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """Train and holdout tasks of a run, disjoint in ids and inputs. ``note`` says where the
-    holdout came from, or why there is none."""
+    """Train, holdout and test tasks, disjoint in ids. ``test`` is empty where the benchmark has
+    none of its own. ``note`` says where the holdout came from, or why there is none."""
 
     train: Sequence[Task]
     holdout: Sequence[Task]
     note: str
+    test: Sequence[Task] = ()
 
     @property
     def gated(self) -> bool:
@@ -71,7 +72,29 @@ def choose_splits(benchmark: BenchmarkAdapter, config: EvolveConfig) -> Splits:
     if limit is not None and len(holdout) > limit:
         holdout = sorted(holdout, key=lambda task: fingerprint(config.seed, task.id))[:limit]
         note += f"; {limit} of the holdout are used"
-    return Splits(tuple(train), tuple(holdout), note)
+    known = {task.id for task in (*train, *holdout)}
+    test = tuple(task for task in _tasks(benchmark, "test") if task.id not in known)
+    return Splits(tuple(train), tuple(holdout), note, test)
+
+
+def check_unchanged(splits: Splits, first: Mapping[str, Sequence[str]] | None) -> None:
+    """Raise ``ConfigurationError`` when the held-out tasks are not those of the first run.
+
+    Train may grow. A holdout or test task that changes sides has been seen by the engine, or the
+    looks at the holdout were counted for other tasks; neither may pass unnoticed.
+    """
+    if first is None:
+        return
+    for name, tasks in (("holdout", splits.holdout), ("test", splits.test)):
+        now, then = {task.id for task in tasks}, set(first.get(name, ()))
+        if name in first and now != then:
+            shown = ", ".join(repr(task) for task in sorted(now ^ then)[:3])
+            raise ConfigurationError(
+                f"the {name} split is not that of the first run: {len(now - then)} tasks are new "
+                f"and {len(then - now)} are gone, among them {shown}",
+                fix="restore the tasks and the settings of the split (seed, holdout_ratio, "
+                "holdout_limit, gate), or begin a new series: agent-evolve run --new",
+            )
 
 
 def gate_of(config: EvolveConfig) -> Gate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..journal import Event
@@ -23,7 +23,11 @@ class RunState:
         run_over: whether the newest run ended by itself; an interrupted one is continued.
         opened: the ``cycle_started`` event of a cycle that has not finished.
         evolved: its ``evolved`` event, when the engine had finished.
+        waiting: the ``review`` event of an opened cycle whose candidate waits for a person.
+        reviewed: the answer to it, when it was given but not yet carried out.
         last_number: the highest number that a cycle has had, 0 before any.
+        splits: ids of the tasks of each split, as the first run of the series had them.
+        openings: how often the test split has been opened.
         looks: candidates that the present holdout has judged since the last accepted one.
     """
 
@@ -32,8 +36,12 @@ class RunState:
     run_over: bool = True
     opened: Event | None = None
     evolved: Event | None = None
+    waiting: Event | None = None
+    reviewed: Event | None = None
     last_number: int = 0
     looks: int = 0
+    splits: Mapping[str, Sequence[str]] | None = None
+    openings: int = 0
 
     @property
     def next_cycle(self) -> int:
@@ -47,33 +55,55 @@ def fold(events: Iterable[Event]) -> RunState:
     records: list[CycleRecord] = []
     run_first: int | None = None
     run_over = True
-    opened = evolved = None
-    last_number = looks = 0
-    holdout: list[str] | None = None
+    opened = evolved = waiting = reviewed = None
+    last_number = looks = openings = 0
+    splits: dict[str, list[str]] | None = None
     for event in events:
         match event.type:
             case "run_started":
                 if run_over:
                     run_first = event["first_cycle"]
                 run_over = False
-                if event.get("holdout") != holdout:
-                    holdout, looks = event.get("holdout"), 0
+                if splits is None:
+                    names = ("train", "holdout", "test")
+                    splits = {name: event[name] for name in names if name in event.data}
+            case "series_started":
+                splits, looks, run_over = None, 0, True
+            case "test_opened":
+                openings += 1
             case "run_stopped":
                 run_over = event["reason"] in FINISHED
             case "cycle_started":
                 opened, evolved = event, None
+                waiting = reviewed = None
                 last_number = max(last_number, event["cycle"])
             case "evolved":
                 evolved = event
+            case "review":
+                waiting = event
+            case "reviewed":
+                reviewed = event
             case "cycle_finished":
                 record = cycle_from(event["record"])
                 records.append(record)
                 looks = looks_after(looks, record)
-                opened = evolved = None
+                opened = evolved = waiting = reviewed = None
             case "rolled_back":
-                opened = evolved = None
+                opened = evolved = waiting = reviewed = None
                 run_over = True
-    return RunState(tuple(records), run_first, run_over, opened, evolved, last_number, looks)
+    return RunState(
+        tuple(records),
+        run_first,
+        run_over,
+        opened,
+        evolved,
+        waiting,
+        reviewed,
+        last_number,
+        looks,
+        splits,
+        openings,
+    )
 
 
 def looks_after(looks: int, record: CycleRecord) -> int:

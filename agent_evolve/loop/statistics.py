@@ -47,6 +47,10 @@ def paired(differences: Sequence[float], alpha: float) -> Paired:
     beyond, at least 32,768 random subsets from a fixed seed are used, and counting the empty one
     keeps the test valid at any number of them (Phipson and Smyth 2010).
 
+    Where most differences are exactly zero, as with pass or fail, the subset means are too few to
+    bound anything but the sign. An end that the test has not placed on its side of zero is
+    therefore no nearer to the mean than Student's t puts it.
+
     Args:
         differences: candidate less head, one per task.
         alpha: chance, in (0, 0.5), that the truth lies below ``lower``; the same for ``upper``.
@@ -68,7 +72,22 @@ def paired(differences: Sequence[float], alpha: float) -> Paired:
         ends = (below - 1, len(sums) - below)
         lower, upper = map(float, np.partition(sums / sizes, ends)[list(ends)])
     mean = math.fsum(differences) / n
+    width = _student(values, alpha)
+    if lower <= 0:
+        lower = min(lower, mean - width)
+    if upper >= 0:
+        upper = max(upper, mean + width)
     return Paired(mean, min(lower, mean), max(upper, mean), p, n)
+
+
+def _student(values: Any, alpha: float) -> float:
+    """Half the width of Student's interval."""
+    from scipy.special import stdtrit
+
+    n = len(values)
+    if n < 2:
+        return math.inf
+    return float(stdtrit(n - 1, 1 - alpha) * values.std(ddof=1) / math.sqrt(n))
 
 
 def smallest_p(pairs: int) -> float:
@@ -90,8 +109,9 @@ def _subset_sums(values: Any, alpha: float) -> tuple[Any, Any]:
         return chosen @ values.astype(np.float32), sizes
     generator = np.random.default_rng(n)
     sums, counts = [], []
-    for start in range(0, rows, 1000):
-        part = _draw(generator, min(1000, rows - start), n)
+    step = max(1, _CELLS // n)
+    for start in range(0, rows, step):
+        part = _draw(generator, min(step, rows - start), n)
         sums.append(part @ values)
         counts.append(part.sum(axis=1))
     return np.concatenate(sums), np.concatenate(counts)
@@ -111,7 +131,7 @@ def _some_subsets(n: int, rows: int) -> tuple[Any, Any]:
     import numpy as np
 
     chosen = _draw(np.random.default_rng(n), rows, n)
-    return chosen.astype(np.float32), chosen.sum(axis=1).astype(np.float32)
+    return chosen, chosen.sum(axis=1)
 
 
 def _draw(generator: Any, rows: int, n: int) -> Any:
@@ -121,7 +141,7 @@ def _draw(generator: Any, rows: int, n: int) -> Any:
     chosen = generator.integers(0, 2, size=(rows, n), dtype=np.int8)
     empty = chosen.sum(axis=1) == 0
     chosen[empty, generator.integers(0, n, size=int(empty.sum()))] = 1
-    return chosen.astype(np.float64)
+    return chosen.astype(np.float32)
 
 
 def within(repeats: Sequence[Sequence[float]]) -> float:
@@ -136,25 +156,29 @@ def within(repeats: Sequence[Sequence[float]]) -> float:
     return math.sqrt(squares / freedom) if freedom else 0.0
 
 
-def smallest_gain(differences: Sequence[float], alpha: float, power: float = 0.8) -> float | None:
-    """The smallest true mean gain that a paired test at level ``alpha`` (one-sided) finds with
-    chance ``power``, given differences that show the noise of one such measurement.
+def standard_error(differences: Sequence[float]) -> float:
+    """Of the mean of these differences; ``nan`` where there are fewer than two."""
+    n = len(differences)
+    if n < 2:
+        return math.nan
+    middle = math.fsum(differences) / n
+    return math.sqrt(math.fsum((d - middle) ** 2 for d in differences) / (n - 1) / n)
+
+
+def smallest_gain(error: float, n: int, alpha: float, power: float = 0.8) -> float:
+    """The smallest true mean gain over ``n`` tasks that a paired test at level ``alpha``
+    (one-sided) finds with chance ``power``, when its mean has this standard error.
 
     Noncentral t (Cohen 1988), as the sign-flip test is as powerful as the t-test but for a few
-    percent. ``None`` where fewer than two differences are known; 0.0 where there is no noise.
+    percent. 0.0 without noise; ``n`` is at least 2.
     """
     from scipy import optimize, stats
 
-    n = len(differences)
-    if n < 2:
-        return None
-    middle = math.fsum(differences) / n
-    error = math.sqrt(math.fsum((d - middle) ** 2 for d in differences) / (n - 1) / n)
     if error < 1e-12:
         return 0.0
-    critical = stats.t.isf(alpha, n - 1)
+    critical = float(stats.t.isf(alpha, n - 1))
 
     def lacking(shift: float) -> float:
         return float(stats.nct.sf(critical, n - 1, shift)) - power
 
-    return float(optimize.brentq(lacking, 0.0, float(critical) + 40.0)) * error
+    return float(optimize.brentq(lacking, 0.0, critical + 40.0)) * error

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from . import markdown, names
 from .links import LINK, Entries, Leaves, Read, content, follow
 from .violation import Violation
+
+_HIDDEN = re.compile(
+    rb"^ {0,3}<(?:!--.*?(?:-->|\Z)|(pre|script|style|textarea)\b.*?(?:</\1>|\Z))",
+    re.I | re.M | re.S,
+)
+"""Blocks of HTML in which Markdown sees no headings, only text to leave alone."""
 
 
 def violations(
@@ -15,8 +22,8 @@ def violations(
 ) -> Iterator[Violation]:
     """Changes to what is locked. A lock on a path covers all that can be read through it: what lies
     below, and where links lead; nothing new may be made there either. One on a heading
-    (``skills/x#Rules``) covers that section's bytes, blank lines at its end left out; a heading
-    that ``before`` does not have protects nothing."""
+    (``skills/x#Rules``) covers that section's bytes, blank lines at its end left out, and which
+    headings it stands under; a heading that ``before`` does not have protects nothing."""
     if not changed:
         return
     for lock in locked:
@@ -43,15 +50,39 @@ def _spelt(path: str, entries: Entries) -> str:
 def _section(
     before: Entries, after: Entries, read: Read, lock: str, path: str, heading: str
 ) -> Iterator[Violation]:
-    was = content(path, before, read)
+    was, now = content(path, before, read), content(path, after, read)
     wanted = markdown.section(was, heading) if was is not None else None
-    if wanted is None:
+    if was is None or wanted is None:
         return
-    now = content(path, after, read)
     found = markdown.section(now, heading) if now is not None else None
-    if found != wanted:
-        what = "was removed" if found is None else "was changed"
-        yield Violation(path, "locked", f"section {heading!r} {what}; {lock!r} is locked")
+    if now is None or found is None:
+        what = "was removed"
+    elif found != wanted:
+        what = "was changed"
+    elif _around(now, heading) != _around(was, heading):
+        what = "was moved under other headings"
+    elif _shown(was, heading) == wanted != _shown(now, heading):
+        what = "was put in a comment or a block of HTML"
+    else:
+        return
+    yield Violation(path, "locked", f"section {heading!r} {what}; {lock!r} is locked")
+
+
+def _around(data: bytes, heading: str) -> list[list[str]]:
+    """The headings that each section of a name stands under, from the outermost."""
+    found: list[list[str]] = []
+    above: list[tuple[int, str]] = []
+    for _, level, text in markdown.marks(data):
+        while above and above[-1][0] >= level:
+            above.pop()
+        if markdown.folded(text) == markdown.folded(heading):
+            found.append([name for _, name in above])
+        above.append((level, text))
+    return found
+
+
+def _shown(data: bytes, heading: str) -> bytes | None:
+    return markdown.section(_HIDDEN.sub(b"", data), heading)
 
 
 def _covered(path: str, before: Entries, read: Read) -> set[str]:

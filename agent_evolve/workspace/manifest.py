@@ -38,6 +38,8 @@ class Manifest:
         model: ``provider:name``, or ``None``.
         locked: paths (``skills/x``, ``prompts/system.md``) and headings (``skills/x#Heading``) that
             no engine may change.
+        allowed_powers: kinds of new power (``"url"``, ``"script"``; see ``powers.KINDS``) that a
+            candidate may gain without a person's yes.
         config: settings of a run, named as in ``EvolveConfig``.
         extra: top-level keys that this version does not know; kept, never used.
         warnings: what is odd but not wrong, in sentences for a person.
@@ -57,6 +59,7 @@ class Manifest:
     engine: Mapping[str, Any] | None = None
     model: str | None = None
     locked: tuple[str, ...] = ()
+    allowed_powers: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

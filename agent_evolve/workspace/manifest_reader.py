@@ -13,6 +13,7 @@ from ..errors import ManifestError, nearest
 from . import strict_yaml
 from .manifest import CONTRACT_VERSION, DEFAULT_EVOLVABLE, STANDARD_LAYERS
 from .names import PRIVATE, unportable, unsafe
+from .powers import KINDS as POWERS
 
 KEYS = (
     "name",
@@ -26,6 +27,7 @@ KEYS = (
     "engine",
     "model",
     "locked",
+    "allowed_powers",
     "config",
 )
 _LOCK_FIX = 'locked: [skills/house-style, "skills/x#Heading", prompts/system.md]'
@@ -77,6 +79,7 @@ class _Reader:
             "engine": self._part("engine"),
             "model": self._text("model", fix="model: anthropic:claude-sonnet-5-5"),
             "config": self._mapping("config"),
+            "allowed_powers": self._powers(),
             "extra": extra,
         }
         fields["layers"] = tuple(dict.fromkeys((*layers, *fields["evolvable_layers"])))
@@ -263,6 +266,19 @@ class _Reader:
         if not isinstance(name, str) or not name.strip():
             self.fail(key, "has no name", fix=f"{key}: {{name: {_example(key)}, ...}}")
         return {"name": name.strip(), **options}
+
+    def _powers(self) -> tuple[str, ...]:
+        kinds = self._strings("allowed_powers") or ()
+        for kind in kinds:
+            if kind not in POWERS:
+                near = nearest(kind, POWERS)
+                guess = f" Did you mean {near!r}?" if near else ""
+                self.fail(
+                    "allowed_powers",
+                    f"{kind!r} is no kind of power.{guess} Known: {', '.join(POWERS)}",
+                    fix="allowed_powers: [url, script]",
+                )
+        return kinds
 
     def _locked(self, layers: tuple[str, ...]) -> tuple[str, ...]:
         locked = tuple(item.strip("/") for item in self._strings("locked") or ())

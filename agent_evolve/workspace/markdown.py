@@ -31,24 +31,24 @@ def section(data: bytes, heading: str) -> bytes | None:
     ``"frontmatter"`` means what stands between the fences of a SKILL.md.
     """
     if heading.casefold() == FRONTMATTER:
-        found = frontmatter.fences(data)
-        return data[found.start : found.end] if found else None
-    wanted = _folded(heading)
-    marks = list(_marks(data))
+        between = frontmatter.fences(data)
+        return data[between.start : between.end] if between else None
+    wanted = folded(heading)
+    found = list(marks(data))
     parts = []
-    for index, (start, level, text) in enumerate(marks):
-        if _folded(text) == wanted:
-            later = (mark[0] for mark in marks[index + 1 :] if mark[1] <= level)
+    for index, (start, level, text) in enumerate(found):
+        if folded(text) == wanted:
+            later = (mark[0] for mark in found[index + 1 :] if mark[1] <= level)
             parts.append(data[start : next(later, len(data))].rstrip())
     return b"\n".join(parts) if parts else None
 
 
 def headings(data: bytes) -> list[str]:
     """The texts of all headings, in order."""
-    return [text for _, _, text in _marks(data)]
+    return [text for _, _, text in marks(data)]
 
 
-def _marks(data: bytes) -> Iterator[tuple[int, int, str]]:
+def marks(data: bytes) -> Iterator[tuple[int, int, str]]:
     """Offset, level and text of each heading outside of frontmatter and code blocks."""
     found = frontmatter.fences(data)
     offset = found.body if found else 0
@@ -66,5 +66,5 @@ def _marks(data: bytes) -> Iterator[tuple[int, int, str]]:
         offset += len(line)
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())

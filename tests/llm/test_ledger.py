@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,17 @@ from agent_evolve.llm import (
     Usage,
     resolve_model,
 )
+from agent_evolve.llm.budget import Spend
 
 PRICES = {"scripted:script": (1.0, 10.0)}
 
 
 def ask(model: Any, text: str = "hi", max_tokens: int = 100) -> Completion:
     return model.complete(Request([Message("user", text)], max_tokens=max_tokens))
+
+
+def spent_of(ledger: Ledger) -> Spend:
+    return Spend(Decimal(str(round(ledger.usd, 9))), ledger.tokens, ledger.calls)
 
 
 def test_calls_tokens_and_dollars_are_counted_for_each_role() -> None:
@@ -69,36 +76,103 @@ def test_a_cap_stops_before_the_call_that_would_pass_it(budget: Budget) -> None:
     assert len(inner.requests) == 2
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 6), st.integers(0, 2000), st.lists(st.integers(1, 100), max_size=30))
-def test_calls_made_at_once_never_pass_the_cap_together(
-    workers: int, cap: int, sizes: list[int]
+class Doors:
+    """A model whose calls end one by one, in the order in which a test lets them out."""
+
+    name = "scripted:script"
+
+    def __init__(self, used: dict[int, int]) -> None:
+        self.used = used
+        self.inside: dict[int, threading.Event] = {}
+        self.changed = threading.Condition()
+
+    def complete(self, request: Request) -> Completion:
+        number, door = int(request.messages[0].content), threading.Event()
+        with self.changed:
+            self.inside[number] = door
+            self.changed.notify_all()
+        assert door.wait(20)
+        return Completion("x", usage=Usage(3, min(self.used[number], request.max_tokens)))
+
+    def let_out(self, choice: float) -> None:
+        with self.changed:
+            if self.changed.wait_for(lambda: bool(self.inside), 0.002):
+                number = sorted(self.inside)[int(choice * len(self.inside))]
+                self.inside.pop(number).set()
+
+
+CAPS = st.one_of(
+    st.integers(0, 800).map(lambda cap: Budget(max_tokens=cap)),
+    st.integers(0, 8).map(lambda cap: Budget(max_calls=cap)),
+    st.integers(0, 5000).map(lambda cap: Budget(max_usd=cap / 1e6)),
+)
+CALLS = st.lists(st.tuples(st.integers(1, 100), st.integers(0, 100)), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), CAPS, CALLS, st.integers(0, 1000))
+def test_calls_made_at_once_never_pass_a_cap_together(
+    workers: int, budget: Budget, calls: list[tuple[int, int]], seed: int
 ) -> None:
-    peak, running, lock = 0, 0, threading.Lock()
+    """Whichever calls are under way together and in whatever order they end."""
+    doors = Doors({number: used for number, (_, used) in enumerate(calls)})
+    ledger, order = Ledger(budget, prices=PRICES), random.Random(seed)
+    model = ledger.meter(doors, "agent")
 
-    def answer(request: Request) -> Completion:
-        nonlocal peak, running
-        with lock:
-            running += 1
-            peak = max(peak, running)
-        with lock:
-            running -= 1
-        return Completion("x", usage=Usage(3, request.max_tokens))
-
-    ledger = Ledger(Budget(max_tokens=cap), prices=PRICES)
-    model = ledger.meter(ScriptedModel(answer), "agent")
-
-    def one(size: int) -> int:
+    def one(number: int) -> int:
         try:
-            ask(model, max_tokens=size)
+            ask(model, str(number), max_tokens=calls[number][0])
         except BudgetExceeded:
             return 0
         return 1
 
     with ThreadPoolExecutor(workers) as pool:
-        made = sum(pool.map(one, sizes))
-    assert ledger.calls == made
-    assert ledger.tokens <= cap
+        futures = [pool.submit(one, number) for number in range(len(calls))]
+        while not all(future.done() for future in futures):
+            doors.let_out(order.random())
+    assert ledger.calls == sum(future.result() for future in futures)
+    assert budget.passed_by(spent_of(ledger)) is None
+
+
+def test_after_the_minutes_no_call_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    inner = ScriptedModel(["x", "y"])
+    ledger = Ledger(Budget(max_minutes=0.5))
+    model = ledger.meter(inner, "agent")
+    assert ledger.seconds_left() == 30
+    assert ask(model).text == "x"
+    ledger.check_time("agent")
+    now[0] += 31
+    for refused in (
+        lambda: ask(model),
+        lambda: ledger.check("agent"),
+        lambda: ledger.check_time("agent"),
+    ):
+        with pytest.raises(BudgetExceeded, match=r"0\.5 minutes") as caught:
+            refused()
+        assert "--max-minutes" in caught.value.fix
+    assert len(inner.requests) == 1
+    assert Ledger().seconds_left() is None
+
+
+def test_a_call_that_waits_for_room_stops_when_the_time_is_up() -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> str:
+        asked.set()
+        assert go_on.wait(10)
+        return "x"
+
+    model = Ledger(Budget(max_tokens=100, max_minutes=0.005)).meter(ScriptedModel(answer), "agent")
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(ask, model, max_tokens=60)
+        assert asked.wait(10)
+        second = pool.submit(ask, model, max_tokens=60)
+        with pytest.raises(BudgetExceeded, match="minutes"):
+            second.result(10)
+        go_on.set()
+        assert first.result(10).text == "x"
 
 
 def test_a_call_waits_for_room_that_a_call_under_way_may_leave() -> None:

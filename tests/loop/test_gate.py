@@ -179,12 +179,16 @@ def test_a_task_that_seems_broken_is_measured_again_before_it_counts():
 
 
 def test_breaking_tasks_for_no_gain_is_rejected_and_names_no_task_in_the_sentence():
+    lost, won = (4, 20), (5, 21)
     decision, _ = decide(
-        PairedGate(), lambda t, s: 1.0, lambda t, s: float(number(t) not in (4, 20)), n=30
+        PairedGate(),
+        lambda t, s: float(number(t) not in won),
+        lambda t, s: float(number(t) not in lost),
     )
     assert decision.verdict == "rejected"
+    assert "2 broke, in fresh runs again" in decision.reason
     assert "t4" not in decision.reason
-    assert sum(change.fate == "broke" for change in decision.tasks) == 2
+    assert [c.task for c in decision.tasks if c.confirmed] == ["t20", "t4"]
 
 
 @pytest.mark.parametrize("n", [2, 5])

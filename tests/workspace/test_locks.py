@@ -59,6 +59,26 @@ def test_a_locked_section_may_be_neither_removed_nor_hidden_in_a_code_block():
     assert ("locked", PROMPT) in rules(START, without, [PROMPT])
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "held"),
+    [
+        ("# A\n\n## X\n\nx\n\n# B\n", "# A\n\n# B\n\n## X\n\nx\n", True),
+        ("# A\n\n## X\n\nx\n", "# Not any more\n\n## X\n\nx\n", True),
+        ("## X\n\nx\n", "# Old\n\n## X\n\nx\n", True),
+        ("# A\n\n# X\n\nx\n", "# X\n\nx\n\n# A\n", False),
+        ("# A\n\n# X\n\nx\n", "# B\n\n# X\n\nx\n", False),
+        ("# X\n\nx\n", "<!-- \n# X\n\nx\n\n# Y -->\n", True),
+        ("# X\n\nx\n", "a\n<!--\n# X\n\nx\n", True),
+        ("# X\n\nx\n", "<Script>\n# X\n\nx\n\n# Y\n</script>\n", True),
+        ("# X\n\nx\n", "<!-- note -->\n\n# X\n\nx\n", False),
+        ("<!--\n# X\n\nx\n", "y\n<!--\n# X\n\nx\n", False),
+    ],
+)
+def test_a_locked_section_stays_under_its_headings_and_in_sight(was, now, held):
+    found = rules({**START, PROMPT: was}, {**START, PROMPT: now}, [f"{PROMPT}#X"])
+    assert found == ({("locked", PROMPT)} if held else set())
+
+
 def test_a_heading_in_a_code_block_is_none():
     before = {**START, PROMPT: "```sh\n# Rules\n```\n\nold\n"}
     assert (

@@ -189,10 +189,12 @@ def _history(past: Past) -> Section:
 
 
 def _told(record: CycleRecord) -> str:
-    """A cycle in a line. The reason is told for failed steps only: that of a verdict is about
-    the measurement, which an engine must not see."""
+    """A cycle in a line. The reason is told for failed steps and for a person's no: that of a
+    verdict is about the measurement, which an engine must not see."""
     score = "" if record.score is None else f", batch score {record.score:.2f}"
     reason = f" ({record.reason[:200]})" if record.verdict == "failed" and record.reason else ""
+    if record.because:
+        reason = f" (a person said no: {record.because[:400]})"
     return f"cycle {record.cycle}: {record.verdict}{reason}{score}: {record.summary[:400]}"
 
 

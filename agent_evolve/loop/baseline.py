@@ -1,0 +1,197 @@
+"""How good the head is, how much its scores move by themselves, and what could be shown at all."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+
+from ..agents.base import BaseAgent
+from ..benchmarks.base import BenchmarkAdapter
+from ..config import EvolveConfig
+from ..errors import BenchmarkError
+from ..journal import Journal
+from ..llm import Ledger, attributed
+from ..types import Task
+from ..workspace.repository import Tree, WorkspaceRepository
+from .gate import PairedGate
+from .measure import Measurer
+from .progress import Progress
+from .scores import ScoreCache
+from .splits import choose_splits
+from .statistics import paired, smallest_gain, standard_error, within
+
+POWER = 0.8
+"""With what chance the smallest gain would be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The head measured on its holdout, ``repeats`` times.
+
+    Attributes:
+        mean: over the tasks; ``None`` when no run was valid.
+        noise: standard deviation of one run's score about its task's mean; ``None`` where no task
+            was run twice.
+        again: the mean of the same files in as many fresh runs (A/A); ``None`` without ``aa``.
+        lower, upper: interval of the A/A difference, at the gate's level of a first look.
+        smallest: the gain that the gate would find with chance 0.8 at its first look, if it were
+            spread over all tasks and only this noise hid it; ``None`` where no noise is known.
+        fewest: how many tasks a change must fix for the gate to see it, where it breaks none.
+        runs, invalid: runs made or known, and those among them that ended invalid.
+        usd, calls: what was spent now; known scores are not bought again.
+    """
+
+    tree: str
+    tasks: int
+    repeats: int
+    mean: float | None
+    noise: float | None
+    again: float | None
+    lower: float | None
+    upper: float | None
+    smallest: float | None
+    fewest: int
+    runs: int
+    invalid: int
+    usd: float
+    calls: int
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the same files measured twice differ beyond chance: then something drifts (a
+        model that changed, a cache, a service), and no verdict can be trusted."""
+        return (
+            self.lower is not None
+            and self.upper is not None
+            and not (self.lower <= 0 <= self.upper)
+        )
+
+
+def baseline(
+    tree: Tree,
+    *,
+    aa: bool,
+    repeats: int,
+    make_agent: Callable[[Path], BaseAgent],
+    benchmark: BenchmarkAdapter,
+    config: EvolveConfig,
+    root: Path,
+    repository: WorkspaceRepository,
+    journal: Journal,
+    ledger: Ledger,
+    progress: Progress,
+) -> Baseline:
+    """Measure ``tree`` in a throwaway copy, and journal the result.
+
+    The seeds are those that a run asks for first, so what is bought here is not bought again
+    there. Raises ``BenchmarkError`` when there is no holdout.
+    """
+    splits = choose_splits(benchmark, config)
+    progress.say(splits.note)
+    if not splits.gated:
+        raise BenchmarkError(
+            "there is no holdout to measure", fix="give more tasks, or a holdout split of their own"
+        )
+    before = ledger.totals("part").values()
+    spent, made = sum(t.usd for t in before), sum(t.calls for t in before)
+    cache = ScoreCache(root / "evolution" / "cache" / "scores.jsonl")
+    measurer = Measurer(benchmark, ledger, cache, config.solve_workers, progress)
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="agent-evolve-baseline-") as directory,
+            attributed(cycle=0, part="baseline"),
+        ):
+            copy = Path(directory) / "workspace"
+            repository.materialise(tree, copy)
+            agent = make_agent(copy)
+
+            def measure(seeds: Sequence[int]) -> dict[str, list[float | None]]:
+                progress.phase(0, "baseline", len(splits.holdout) * len(seeds))
+                return _scores(measurer, agent, tree.id, splits.holdout, seeds)
+
+            first = measure(range(repeats))
+            second = measure(range(repeats, 2 * repeats)) if aa else None
+    finally:
+        cache.close()
+    after = ledger.totals("part").values()
+    result = _summary(
+        tree.id, first, second, repeats, config,
+        usd=round(sum(t.usd for t in after) - spent, 6),
+        calls=sum(t.calls for t in after) - made,
+    )  # fmt: skip
+    journal.append("baseline", sync=True, **asdict(result))
+    return result
+
+
+def _scores(
+    measurer: Measurer, agent: BaseAgent, tree: str, tasks: Sequence[Task], seeds: Sequence[int]
+) -> dict[str, list[float | None]]:
+    found: dict[str, list[float | None]] = {task.id: [] for task in tasks}
+    for seed in seeds:
+        for observation in measurer.measure(agent, tree, tasks, lambda: agent, seed):
+            found[observation.task.id].append(observation.score)
+    return found
+
+
+def _summary(
+    tree: str,
+    first: Mapping[str, Sequence[float | None]],
+    second: Mapping[str, Sequence[float | None]] | None,
+    repeats: int,
+    config: EvolveConfig,
+    *,
+    usd: float,
+    calls: int,
+) -> Baseline:
+    gate = PairedGate(config.alpha, config.min_effect, repeats)
+    level = gate.level(1)
+    everything = [first] if second is None else [first, second]
+    valid = [_valid(scores) for scores in everything]
+    together = [list(chain.from_iterable(s.get(task, ()) for s in valid)) for task in first]
+    twice = any(len(scores) > 1 for scores in together)
+    noise = within(together) if twice else None
+    means = [_mean_of_means(side) for side in valid]
+    lower = upper = smallest = None
+    n = len(valid[0])
+    if second is not None:
+        differences = [_mean(valid[1][t]) - _mean(valid[0][t]) for t in valid[0] if t in valid[1]]
+        if len(differences) > 1:
+            found = paired(differences, level)
+            lower, upper = found.lower, found.upper
+            smallest = smallest_gain(standard_error(differences), len(differences), level, POWER)
+    elif noise is not None and n > 1:
+        smallest = smallest_gain(noise * math.sqrt(2 / repeats / n), n, level, POWER)
+    runs = [score for scores in everything for of_task in scores.values() for score in of_task]
+    return Baseline(
+        tree=tree,
+        tasks=len(first),
+        repeats=repeats,
+        mean=means[0],
+        noise=noise,
+        again=means[1] if second is not None else None,
+        lower=lower if lower is not None and math.isfinite(lower) else None,
+        upper=upper if upper is not None and math.isfinite(upper) else None,
+        smallest=None if smallest is None else max(smallest, config.min_effect),
+        fewest=gate.fewest(),
+        runs=len(runs),
+        invalid=sum(score is None for score in runs),
+        usd=usd,
+        calls=calls,
+    )
+
+
+def _valid(scores: Mapping[str, Sequence[float | None]]) -> dict[str, list[float]]:
+    kept = {task: [s for s in found if s is not None] for task, found in scores.items()}
+    return {task: found for task, found in kept.items() if found}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _mean_of_means(scores: Mapping[str, Sequence[float]]) -> float | None:
+    return _mean([_mean(found) for found in scores.values()]) if scores else None
