@@ -26,6 +26,8 @@ from .statistics import paired, smallest_gain, standard_error, within
 
 POWER = 0.8
 """With what chance the smallest gain would be found."""
+DRIFT = 0.005
+"""Chance, on each side, that equal files are said to drift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Baseline:
         noise: standard deviation of one run's score about its task's mean; ``None`` where no task
             was run twice.
         again: the mean of the same files in as many fresh runs (A/A); ``None`` without ``aa``.
-        lower, upper: interval of the A/A difference, at the gate's level of a first look.
+        lower, upper: interval of the A/A difference; 0.5 % lie outside each end.
         smallest: the gain that the gate would find with chance 0.8 at its first look, if it were
             spread over all tasks and only this noise hid it; ``None`` where no noise is known.
         fewest: how many tasks a change must fix for the gate to see it, where it breaks none.
@@ -160,7 +162,7 @@ def _summary(
     if second is not None:
         differences = [_mean(valid[1][t]) - _mean(valid[0][t]) for t in valid[0] if t in valid[1]]
         if len(differences) > 1:
-            found = paired(differences, level)
+            found = paired(differences, DRIFT)
             lower, upper = found.lower, found.upper
             smallest = smallest_gain(standard_error(differences), len(differences), level, POWER)
     elif noise is not None and n > 1:
