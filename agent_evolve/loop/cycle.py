@@ -78,6 +78,8 @@ class CycleRunner:
     measurer: Measurer
     gate: Gate
     looks: int
+    held: float | None
+    """The head's holdout mean: of every task once at first, of what the gate measured since."""
     splits: Splits
     secrets: Secrets
     places: Places
@@ -86,8 +88,6 @@ class CycleRunner:
     evolvable: tuple[str, ...]
     head_tree: Tree = field(init=False)
     evolution: Evolution = field(init=False)
-    held: float | None = field(init=False, default=None)
-    """The head's holdout mean: of every task once at first, of what the gate measured since."""
 
     def __post_init__(self) -> None:
         self.head_tree = self.repository.load(self.head.commit)

@@ -187,7 +187,7 @@ class PairedGate:
 
     **Growing slices.** A third of the tasks once, all once, then repeat by repeat. After each,
     a candidate that could hardly be accepted any more is dropped; a candidate may be accepted early
-    with a fifth of its level, shared by the interim looks, and at the end with the remaining four.
+    with a tenth of its level, shared by the interim looks, and at the end with the other nine.
     Dropping early never accepts, so it can't raise the error. Where a second run gives exactly the
     scores of the first, for both, there is no noise to average out and the rest is not bought.
 
@@ -207,7 +207,7 @@ class PairedGate:
     max_broken: int | None = None
     name: str = "paired"
 
-    EARLY = 0.2
+    EARLY = 0.1
     """Share of a look's level that may be spent before all repeats are in."""
     HOPE = (1.75, 1.5)
     """Standard errors by which a candidate's mean may be better than it looks, in the first slice

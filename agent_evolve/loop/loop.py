@@ -105,7 +105,7 @@ class EvolutionLoop:
     ) -> EvolutionResult:
         head = self._head(state)
         first = self._begin(state, splits, places)
-        runner = self._runner(head, splits, evolvable, places, state.looks)
+        runner = self._runner(head, splits, evolvable, places, fold(self.journal.events()))
         records = [record for record in state.records if record.cycle >= first]
         reason, start = "error", None
         try:
@@ -219,7 +219,7 @@ class EvolutionLoop:
         splits: Splits,
         evolvable: tuple[str, ...],
         places: Places,
-        looks: int,
+        state: RunState,
     ) -> CycleRunner:
         self.repository.materialise(head.commit, places.head)
         cache = ScoreCache(self.root / "evolution" / "cache" / "scores.jsonl")
@@ -237,7 +237,8 @@ class EvolutionLoop:
             history=EvolutionHistory(self.root, journal=self.journal, repository=self.repository),
             measurer=Measurer(self.benchmark, self.ledger, cache, workers, self.progress),
             gate=gate_of(self.config),
-            looks=looks,
+            looks=state.looks,
+            held=state.held,
             splits=splits,
             secrets=self._secrets(splits),
             places=places,

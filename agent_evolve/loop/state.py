@@ -26,6 +26,8 @@ class RunState:
         waiting: the ``review`` event of an opened cycle whose candidate waits for a person.
         reviewed: the answer to it, when it was given but not yet carried out.
         last_number: the highest number that a cycle has had, 0 before any.
+        held: holdout mean of the head as last measured; ``None`` before, and after a change of the
+            head that no cycle made.
         splits: ids of the tasks of each split, as the first run of the series had them.
         openings: how often the test split has been opened.
         looks: candidates that the present holdout has judged since the last accepted one.
@@ -40,6 +42,7 @@ class RunState:
     reviewed: Event | None = None
     last_number: int = 0
     looks: int = 0
+    held: float | None = None
     splits: Mapping[str, Sequence[str]] | None = None
     openings: int = 0
 
@@ -57,6 +60,7 @@ def fold(events: Iterable[Event]) -> RunState:
     run_over = True
     opened = evolved = waiting = reviewed = None
     last_number = looks = openings = 0
+    held: float | None = None
     splits: dict[str, list[str]] | None = None
     for event in events:
         match event.type:
@@ -68,7 +72,9 @@ def fold(events: Iterable[Event]) -> RunState:
                     names = ("train", "holdout", "test")
                     splits = {name: event[name] for name in names if name in event.data}
             case "series_started":
-                splits, looks, run_over = None, 0, True
+                splits, looks, held, run_over = None, 0, None, True
+            case "edited":
+                held = None
             case "test_opened":
                 openings += 1
             case "run_stopped":
@@ -87,8 +93,10 @@ def fold(events: Iterable[Event]) -> RunState:
                 record = cycle_from(event["record"])
                 records.append(record)
                 looks = looks_after(looks, record)
+                held = held if record.holdout_score is None else record.holdout_score
                 opened = evolved = waiting = reviewed = None
             case "rolled_back":
+                held = None
                 opened = evolved = waiting = reviewed = None
                 run_over = True
     return RunState(
@@ -101,6 +109,7 @@ def fold(events: Iterable[Event]) -> RunState:
         reviewed,
         last_number,
         looks,
+        held,
         splits,
         openings,
     )
