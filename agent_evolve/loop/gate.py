@@ -219,8 +219,11 @@ class PairedGate:
 
     def fewest(self, look: int = 1) -> int:
         """The fewest tasks with which a change could be accepted at this look."""
-        share = self.level(look) * ((1 - self.EARLY) if self.repeats > 1 else 1.0)
-        return math.ceil(-math.log2(share))
+        return math.ceil(-math.log2(self._last(self.level(look))))
+
+    def _last(self, level: float) -> float:
+        """What of a look's level is left for its end."""
+        return level if self.repeats == 1 else level * (1 - self.EARLY)
 
     def next(self, evidence: Evidence) -> Ask | Decision:
         level = self.level(evidence.look)
@@ -263,8 +266,7 @@ class PairedGate:
         if few:
             return few
         if last:
-            share = level if self.repeats == 1 else level * (1 - self.EARLY)
-            return self._final(seen, share)
+            return self._final(seen, self._last(level))
         summary = _Summary.of(seen)
         early = level * self.EARLY / (self.repeats - 1)
         if summary.gain >= self.min_effect and _nearly(summary.differences, early):
@@ -280,7 +282,7 @@ class PairedGate:
         if not seen.pairs:
             return None
         summary = _Summary.of(seen)
-        share = level * (1 - self.EARLY)
+        share = self._last(level)
         n = len(summary.differences)
         if n < 2 or (spread := stdev(summary.differences)) == 0:
             return None  # an equal score run for run is told apart from noise by a repeat

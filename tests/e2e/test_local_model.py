@@ -19,7 +19,7 @@ def test_house_rules_are_learned_by_a_small_model(
     local_model_path("qwen2.5-coder-1.5b")
     done = cli(
         "run", "house-rules", "--model", "local:qwen2.5-coder-1.5b", "--cycles", "2", "--json",
-        cwd=tmp_path, timeout=1400,
+        cwd=tmp_path, timeout=1400, env={"AGENT_EVOLVE_REPEATS": "1"},
     )  # fmt: skip
     result = json.loads(done.stdout)
     assert done.returncode == 0, done.stderr
