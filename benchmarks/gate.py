@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -130,27 +131,25 @@ def breaks(means: Any, generator: Any, count: int) -> Any:
     return changed
 
 
-class Schedule(PairedGate):
-    """The gate with another schedule of levels."""
-
-    def __init__(self, level: Callable[[int], float]) -> None:
-        super().__init__()
-        object.__setattr__(self, "_level", level)
+class Uncorrected(PairedGate):
+    """Every look at the whole level."""
 
     def level(self, look: int) -> float:
-        return float(self._level(look))  # type: ignore[attr-defined]
+        return 0.05
 
 
-def uncorrected(look: int) -> float:
-    return 0.05
+class Uniform(PairedGate):
+    """The level in equal shares for 20 looks."""
+
+    def level(self, look: int) -> float:
+        return 0.05 / LOOKS if look <= LOOKS else 1e-9
 
 
-def uniform(look: int) -> float:
-    return 0.05 / LOOKS if look <= LOOKS else 1e-9
+class PowerLaw(PairedGate):
+    """Shares that fall with the 1.5th power of the look."""
 
-
-def power_law(look: int) -> float:
-    return 0.05 * look**-1.5 / 2.612375
+    def level(self, look: int) -> float:
+        return 0.05 * float(look**-1.5) / 2.612375
 
 
 @dataclass(frozen=True)
@@ -256,12 +255,19 @@ def rows(runs: int, pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
             "cannot_tell": rate(found, "verdict", "cannot_tell"),
             "peers": {},
         }
+
+
+def schedule_rows(runs: int, pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
+    def simulate(function: Callable[[int], dict[str, Any]], count: int) -> Any:
+        return list(pool.map(function, range(count), chunksize=max(1, count // 40)))
+
+    gate = PairedGate()
     few = max(100, runs // 4)
     schedules: dict[str, Gate] = {
         "k(k+1), shipped": gate,
-        "uniform over 20": Schedule(uniform),
-        "k^-1.5": Schedule(power_law),
-        "uncorrected": Schedule(uncorrected),
+        "uniform over 20": Uniform(),
+        "k^-1.5": PowerLaw(),
+        "uncorrected": Uncorrected(),
         "ladder": Ladder(),
     }
     for name, policy in schedules.items():
@@ -298,9 +304,12 @@ def rows(runs: int, pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000)
-    runs = parser.parse_args().runs
+    parser.add_argument("--only", default="", help="only the part 'errors' or 'schedules'")
+    given = parser.parse_args()
+    parts = {"errors": rows, "schedules": schedule_rows}
+    wanted = [part for name, part in parts.items() if given.only in ("", name)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for row in rows(runs, pool):
+        for row in chain.from_iterable(part(given.runs, pool) for part in wanted):
             print(json.dumps(row), flush=True)
             goal = "" if row["goal"] is None else f"  (goal {row['goal']})"
             print(f"{row['row']:<34} {row['value']:.4f}{goal}  {row['peers']}", file=sys.stderr)
