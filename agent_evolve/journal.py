@@ -55,6 +55,7 @@ class Journal:
         self._lock = Lock()
         self._file: int | None = None
         self._events: list[Event] | None = None
+        self._closed = False
 
     def events(self, *types: str) -> Iterator[Event]:
         """All events in order, or those of the given types."""
@@ -74,6 +75,8 @@ class Journal:
         if _RESERVED & data.keys():
             raise ValueError(f"reserved event keys: {sorted(_RESERVED & data.keys())}")
         with self._lock:
+            if self._closed:
+                raise JournalError(f"{type!r} came too late: the journal {self.path} is closed")
             events = self._loaded()
             event = Event(events[-1].seq + 1 if events else 1, type, self._clock(), data)
             self._write(_line(event), sync)
@@ -81,7 +84,9 @@ class Journal:
         return event
 
     def close(self) -> None:
+        """Let go of the file. Nothing is written after this: the run lock is someone else's."""
         with self._lock:
+            self._closed = True
             if self._file is not None:
                 os.close(self._file)
                 self._file = None

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from ..types import Verdict
-from .statistics import Paired, paired, smallest_p, within
+from .statistics import Paired, paired, within
 
 Run = tuple[str, int]
 """A task's id and the seed (0, 1, 2, ...) of one solving of it."""
@@ -114,10 +114,9 @@ class Evidence:
             self.shrinks,
         )
 
-    @property
-    def attempted(self) -> int:
-        """Tasks that were run at all on both sides."""
-        return len({task for task, seed in self.head if (task, seed) in self.candidate})
+    def before(self, seed: int) -> Evidence:
+        """The runs with a smaller seed."""
+        return self.only(lambda other: other < seed)
 
 
 class Gate(Protocol):
@@ -228,7 +227,7 @@ class PairedGate:
     def next(self, evidence: Evidence) -> Ask | Decision:
         level = self.level(evidence.look)
         total = len(evidence.tasks)
-        if smallest_p(total) > level:
+        if total < self.fewest(evidence.look):
             return Decision(
                 "cannot_tell",
                 f"not measured: {total} holdout tasks can't show a gain at look {evidence.look} "
@@ -238,7 +237,7 @@ class PairedGate:
                 alpha=level,
                 look=evidence.look,
             )
-        planned = evidence.only(lambda seed: seed < self.repeats)
+        planned = evidence.before(self.repeats)
         first = [(task, 0) for task in evidence.tasks[: self._slice(total)]]
         if self._slice(total) < total:
             needed = planned.missing(first)
@@ -251,7 +250,7 @@ class PairedGate:
             needed = planned.missing((task, repeat) for task in evidence.tasks)
             if needed:
                 return Ask(needed, f"every task, repeat {repeat + 1} of {self.repeats}")
-            done = self._after(planned.only(lambda seed, r=repeat: seed <= r), repeat, level)  # type: ignore[misc]
+            done = self._after(planned.before(repeat + 1), repeat, level)
             if done:
                 return self._with_fresh_runs(evidence, done)
         raise AssertionError("the last repeat always decides")
@@ -338,7 +337,7 @@ class PairedGate:
 
     def _with_fresh_runs(self, evidence: Evidence, decision: Decision) -> Ask | Decision:
         """Measure tasks that seem broken again before they count."""
-        noise = _noise(evidence.only(lambda seed: seed < self.repeats))
+        noise = _noise(evidence.before(self.repeats))
         repeats = max((change.runs for change in decision.tasks), default=1)
         limit = max(MARGIN, 2 * noise * math.sqrt(2 / repeats))
         suspects = [c for c in decision.tasks if c.candidate - c.head <= -limit]

@@ -11,7 +11,7 @@ from ..journal import Journal
 from ..types import CycleRecord, Observation
 from ..workspace import Manifest
 from ..workspace.repository import WorkspaceRepository
-from .observer import batch_numbers, batch_path, read_batch
+from .observer import batch_numbers, batch_path, in_order, read_batch
 from .records import cycle_from, observation_from
 
 
@@ -79,10 +79,11 @@ class EvolutionHistory:
         numbers = batch_numbers(directory)
         if last_n_cycles is not None:
             numbers = numbers[-last_n_cycles:] if last_n_cycles > 0 else []
+        orders = {event["cycle"]: event["tasks"] for event in self._journal.events("batch")}
         found = [
             observation_from(record)
             for number in numbers
-            for record in read_batch(batch_path(directory, number))
+            for record in in_order(read_batch(batch_path(directory, number)), orders.get(number))
         ]
         if only_failures:
             return [o for o in found if o.status != "invalid" and not o.success]

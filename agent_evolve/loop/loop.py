@@ -31,7 +31,7 @@ from .plateau import converged, failing
 from .progress import Progress, Silent
 from .records import cycle_from
 from .review import finish_reviewed
-from .scores import ScoreCache
+from .scores import ScoreCache, agent_fingerprint, fingerprint, task_fingerprint
 from .splits import Splits, check_unchanged, choose_splits, gate_of
 from .state import RunState, fold
 from .stopping import Stopped, current_stop
@@ -104,8 +104,10 @@ class EvolutionLoop:
         places: Places,
     ) -> EvolutionResult:
         head = self._head(state)
-        first = self._begin(state, splits, places)
-        runner = self._runner(head, splits, evolvable, places, fold(self.journal.events()))
+        self.repository.materialise(head.commit, places.head)
+        agent = self.make_agent(places.head)
+        first = self._begin(state, splits, self._scored_by(agent, splits))
+        runner = self._runner(agent, head, splits, evolvable, places)
         records = [record for record in state.records if record.cycle >= first]
         reason, start = "error", None
         try:
@@ -196,7 +198,7 @@ class EvolutionLoop:
         self.progress.say(f"going on with cycle {state.next_cycle}, which was interrupted")
         return self.repository.version(state.opened["head"])
 
-    def _begin(self, state: RunState, splits: Splits, places: Places) -> int:
+    def _begin(self, state: RunState, splits: Splits, scored_by: str) -> int:
         self.journal.append(
             "run_started",
             sync=True,
@@ -208,24 +210,30 @@ class EvolutionLoop:
             holdout=[task.id for task in splits.holdout],
             test=[task.id for task in splits.test],
             note=splits.note,
+            scored_by=scored_by,
         )
         if state.run_over or state.run_first is None:
             return state.next_cycle
         return state.run_first
 
+    def _scored_by(self, agent: BaseAgent, splits: Splits) -> str:
+        """What besides the files decides a holdout score; another agent's is none of this one's."""
+        grading = [task_fingerprint(self.benchmark, task) for task in splits.holdout]
+        return fingerprint(agent_fingerprint(agent), grading)
+
     def _runner(
         self,
+        agent: BaseAgent,
         head: Version,
         splits: Splits,
         evolvable: tuple[str, ...],
         places: Places,
-        state: RunState,
     ) -> CycleRunner:
-        self.repository.materialise(head.commit, places.head)
+        state = fold(self.journal.events())
         cache = ScoreCache(self.root / "evolution" / "cache" / "scores.jsonl")
         workers = self.config.solve_workers
         return CycleRunner(
-            agent=self.make_agent(places.head),
+            agent=agent,
             make_agent=self.make_agent,
             engine=self.engine,
             config=self.config,

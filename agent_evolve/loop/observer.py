@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import JournalError
 from ..journal import Journal, encode, set_aside_torn_tail
 from ..types import Feedback, Observation, Status, Task, Trajectory
 from .records import observation_record
+
+T = TypeVar("T")
 
 _BATCH = re.compile(r"batch_(\d{4,})\.jsonl")
 
@@ -76,8 +78,7 @@ class Observer:
             self._close()
             if not self._recorded:
                 return
-            rank = {task_id: place for place, task_id in enumerate(order)}
-            rows = sorted(self._recorded, key=lambda row: rank.get(row[0], len(rank)))
+            rows = _ranked(self._recorded, order, lambda row: row[0])
             self._recorded = []
             self.journal.append(
                 "batch",
@@ -164,3 +165,16 @@ def read_batch(path: Path) -> list[dict[str, Any]]:
                     fix=f"if the line is damaged, delete it: sed -i {number}d '{path}'",
                 ) from error
     return records
+
+
+def in_order(
+    records: Sequence[dict[str, Any]], order: Sequence[str] | None
+) -> Sequence[dict[str, Any]]:
+    """The lines of a batch file in the order of its tasks; they were written as they came in, and
+    what is read of them may not depend on the number of workers."""
+    return records if order is None else _ranked(records, order, lambda record: record["task_id"])
+
+
+def _ranked(items: Sequence[T], order: Sequence[str], task: Callable[[T], str]) -> list[T]:
+    rank = {task_id: place for place, task_id in enumerate(order)}
+    return sorted(items, key=lambda item: rank.get(task(item), len(rank)))

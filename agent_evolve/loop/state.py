@@ -26,8 +26,8 @@ class RunState:
         waiting: the ``review`` event of an opened cycle whose candidate waits for a person.
         reviewed: the answer to it, when it was given but not yet carried out.
         last_number: the highest number that a cycle has had, 0 before any.
-        held: holdout mean of the head as last measured; ``None`` before, and after a change of the
-            head that no cycle made.
+        held: holdout mean of the head as last measured; ``None`` before, after a change of the
+            head that no cycle made, and for another agent, model or grading.
         splits: ids of the tasks of each split, as the first run of the series had them.
         openings: how often the test split has been opened.
         looks: candidates that the present holdout has judged since the last accepted one.
@@ -61,6 +61,7 @@ def fold(events: Iterable[Event]) -> RunState:
     opened = evolved = waiting = reviewed = None
     last_number = looks = openings = 0
     held: float | None = None
+    scored_by: str | None = None
     splits: dict[str, list[str]] | None = None
     for event in events:
         match event.type:
@@ -68,6 +69,8 @@ def fold(events: Iterable[Event]) -> RunState:
                 if run_over:
                     run_first = event["first_cycle"]
                 run_over = False
+                if event.get("scored_by") != scored_by:
+                    scored_by, held = event.get("scored_by"), None
                 if splits is None:
                     names = ("train", "holdout", "test")
                     splits = {name: event[name] for name in names if name in event.data}

@@ -90,11 +90,6 @@ def _student(values: Any, alpha: float) -> float:
     return float(stdtrit(n - 1, 1 - alpha) * values.std(ddof=1) / math.sqrt(n))
 
 
-def smallest_p(pairs: int) -> float:
-    """The smallest ``p`` that this many pairs can give: a gain on every one of them."""
-    return 2.0**-pairs if pairs < 1000 else 0.0
-
-
 def _subset_sums(values: Any, alpha: float) -> tuple[Any, Any]:
     """Sums and sizes of non-empty subsets."""
     import numpy as np

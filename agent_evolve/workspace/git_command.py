@@ -44,6 +44,7 @@ def git(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
+            start_new_session=True,  # the terminal's Ctrl-C is for the run, which lets git finish
         )
     except FileNotFoundError as error:
         raise VersionError(
