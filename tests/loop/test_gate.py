@@ -92,6 +92,25 @@ def test_invalid_runs_are_left_out_on_both_sides(gate):
     assert (decision.head_mean, decision.candidate_mean) == (0.0, 1.0)
 
 
+def test_a_candidate_gains_nothing_by_making_its_own_runs_invalid():
+    def head(task: str, seed: int) -> float:
+        return float(number(task) < 15)
+
+    def evasive(task: str, seed: int) -> float | None:
+        if number(task) < 10:
+            return None  # what the head can do ends as an outage
+        return 1.0 if number(task) < 24 else 0.0
+
+    decision, _ = decide(PairedGate(), head, evasive)
+    assert decision.verdict == "cannot_tell"
+    assert "10 tasks have no valid run of the candidate only" in decision.reason
+
+    def unlucky(task: str, seed: int) -> float | None:
+        return None if number(task) == 3 else 1.0
+
+    assert decide(PairedGate(), head, unlucky)[0].verdict == "accepted"
+
+
 @pytest.mark.parametrize("gate", [NoRegression(), PairedGate()])
 def test_too_few_valid_pairs_accept_nothing(gate):
     decision, _ = decide(gate, lambda t, s: 0.0, lambda t, s: 1.0 if number(t) < 5 else None, n=12)
