@@ -18,7 +18,7 @@ from ..llm import Ledger, attributed
 from ..types import Task
 from ..workspace.repository import Tree, WorkspaceRepository
 from .gate import PairedGate
-from .measure import Measurer
+from .measure import Measurer, check_loaded
 from .progress import Progress
 from .scores import ScoreCache
 from .splits import choose_splits
@@ -110,6 +110,7 @@ def baseline(
             copy = Path(directory) / "workspace"
             repository.materialise(tree, copy)
             agent = make_agent(copy)
+            check_loaded(agent, tree.id, repository)
 
             def measure(seeds: Sequence[int]) -> dict[str, list[float | None]]:
                 progress.phase(0, "baseline", len(splits.holdout) * len(seeds))

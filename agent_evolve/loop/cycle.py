@@ -35,7 +35,7 @@ from .history import EvolutionHistory
 from .judge import judge
 from .landing import Landing
 from .leaks import Secrets, find_leaks
-from .measure import Measurer, mean, scores
+from .measure import Measurer, check_loaded, mean, scores
 from .observer import Observer
 from .progress import Progress
 from .records import cycle_from, cycle_record, observation_from
@@ -385,7 +385,9 @@ class CycleRunner:
 
         def twin() -> BaseAgent:
             self.repository.materialise(tree, self.places.measured)
-            return self.agent.at(self.places.measured)
+            agent = self.agent.at(self.places.measured)
+            check_loaded(agent, tree.id, self.repository)
+            return agent
 
         self.progress.phase(cycle, "holdout", len(runs))
         found: dict[Run, float | None] = {}

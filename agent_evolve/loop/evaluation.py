@@ -15,7 +15,7 @@ from ..journal import Journal
 from ..llm import Ledger, attributed
 from ..types import Observation, Task
 from ..workspace.repository import WorkspaceRepository
-from .measure import Measurer, mean
+from .measure import Measurer, check_loaded, mean
 from .progress import Progress
 from .scores import ScoreCache
 from .splits import choose_splits
@@ -74,6 +74,7 @@ def evaluate(
         repository.materialise(found.commit, copy)
         progress.phase(0, split, len(tasks))
         agent = make_agent(copy)
+        check_loaded(agent, found.tree, repository)
         with attributed(part="evaluate"):
             observations = measurer.measure(agent, found.tree, tasks, lambda: agent)
     cache.close()
@@ -83,6 +84,7 @@ def evaluate(
         sync=True,
         version=version,
         commit=found.commit,
+        tree=found.tree,
         split=split,
         mean=result.mean,
         valid=result.valid,

@@ -8,8 +8,10 @@ from functools import partial
 
 from ..agents.base import BaseAgent
 from ..benchmarks.base import BenchmarkAdapter
+from ..errors import VersionError
 from ..llm import Ledger, attributed
 from ..types import Feedback, Observation, Status, Task, Trajectory
+from ..workspace.repository import WorkspaceRepository
 from .attempt import attempt
 from .pool import run_all
 from .progress import Progress, Silent
@@ -71,7 +73,7 @@ class Measurer:
             outcome = known[turn]
             if outcome is None:
                 outcome = self.solve(twin, task, turn)
-                self.cache.put(keys[turn], *outcome)
+                self.cache.put(keys[turn], *outcome, tree=tree)
             return Observation(task, *outcome)
 
         with attributed(candidate=tree, seed=seed):
@@ -97,6 +99,19 @@ class Measurer:
             input_tokens=int(metrics.get("input_tokens", 0)),
             output_tokens=int(metrics.get("output_tokens", 0)),
             seconds=metrics.get("seconds", 0.0),
+        )
+
+
+def check_loaded(agent: BaseAgent, tree: str, repository: WorkspaceRepository) -> None:
+    """Raise ``VersionError`` unless the files that the agent has loaded are those of ``tree``: an
+    agent that changes its workspace while it loads would be measured as something else."""
+    root = agent.workspace.root
+    loaded = repository.scan(root, store=False).id
+    if loaded != tree:
+        raise VersionError(
+            f"the agent {type(agent).__name__} is to be measured with the files {tree[:12]}, but "
+            f"its workspace {root} holds {loaded[:12]} once it is loaded",
+            fix="let it change files in export_to_fs only, and load from the workspace it is given",
         )
 
 

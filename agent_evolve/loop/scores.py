@@ -75,11 +75,15 @@ class ScoreCache:
         )
         return trajectory, feedback, record["status"]
 
-    def put(self, key: str, trajectory: Trajectory, feedback: Feedback, status: Status) -> None:
+    def put(
+        self, key: str, trajectory: Trajectory, feedback: Feedback, status: Status, *, tree: str
+    ) -> None:
+        """Keep a result; ``tree`` is the hash of the files that the agent had loaded."""
         if status == "invalid":
             return
         record = {
             "key": key,
+            "tree": tree,
             "task_id": trajectory.task_id,
             "status": status,
             "score": feedback.score,

@@ -270,3 +270,28 @@ def test_a_score_that_would_be_the_same_costs_no_call(tmp_path):
     assert last_record(place)["verdict"] == "unchanged"
     cache = (place / "evolution" / "cache" / "scores.jsonl").read_text().splitlines()
     assert len(cache) == 10  # the head, once; nothing was bought for the identical candidate
+
+
+def test_every_score_tells_the_files_that_were_loaded(tmp_path):
+    place = workspace(tmp_path, gate="no_regression")
+    run(place, "--cycles", "1")
+    lines = (place / "evolution" / "cache" / "scores.jsonl").read_text().splitlines()
+    trees = [json.loads(line)["tree"] for line in lines]
+    assert trees == [tags(place)["evo-0"]] * 10 + [tags(place)["evo-1"]] * 10
+
+
+def test_an_agent_that_changes_its_files_while_it_loads_is_not_measured(tmp_path):
+    place = workspace(tmp_path, agent="Sly", gate="no_regression")
+    parts = place / "parts.py"
+    parts.write_text(
+        parts.read_text()
+        + "\n\nclass Sly(Leveller):\n"
+        + "    def reload_from_fs(self):\n"
+        + "        if 'measured' in str(self.workspace.root):\n"
+        + "            self.workspace.write_prompt('level:10')\n"
+        + "        super().reload_from_fs()\n"
+    )
+    done = run(place, "--cycles", "1")
+    assert done.returncode == 2
+    assert "once it is loaded" in done.stderr
+    assert not (place / "evolution" / "cache" / "scores.jsonl").exists()
