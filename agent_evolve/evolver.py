@@ -25,6 +25,7 @@ from .loop.baseline import Baseline, baseline
 from .loop.evaluation import Evaluation, check_split, evaluate
 from .loop.lock import run_lock
 from .loop.loop import EvolutionLoop
+from .loop.opened import Opened
 from .loop.progress import Progress, Silent
 from .loop.state import FINISHED
 from .loop.stopping import stopping
@@ -128,18 +129,7 @@ class Evolver:
         check_split(split)
         replay = partial(_replay_of_evaluation, version)
         with self._open(f"eval {version}", replay) as opened, stopping():
-            return evaluate(
-                version,
-                split,
-                make_agent=opened.make_agent,
-                benchmark=self.benchmark,
-                config=self.config,
-                root=self.root,
-                repository=opened.repository,
-                journal=opened.journal,
-                ledger=opened.ledger,
-                progress=self.progress,
-            )
+            return evaluate(version, split, opened)
 
     def baseline(self, repeats: int | None = None, *, aa: bool = False) -> Baseline:
         """Measure the workspace as it is, on its holdout, ``repeats`` times (default
@@ -155,22 +145,10 @@ class Evolver:
                 fix="for example: baseline(repeats=3), or --repeats 3",
             )
         with self._open(f"baseline {self.root.name}", _no_replay) as opened, stopping():
-            return baseline(
-                opened.repository.scan(self.root),
-                aa=aa,
-                repeats=repeats,
-                make_agent=opened.make_agent,
-                benchmark=self.benchmark,
-                config=self.config,
-                root=self.root,
-                repository=opened.repository,
-                journal=opened.journal,
-                ledger=opened.ledger,
-                progress=self.progress,
-            )
+            return baseline(opened.repository.scan(self.root), opened, repeats=repeats, aa=aa)
 
     @contextmanager
-    def _open(self, what: str, replay_of: _ReplayOf) -> Iterator[_Opened]:
+    def _open(self, what: str, replay_of: _ReplayOf) -> Iterator[Opened]:
         with run_lock(self.root, what):
             directory = evolution_directory(self.root)
             repository = WorkspaceRepository.open(self.root, self.manifest.layers)
@@ -204,7 +182,16 @@ class Evolver:
                 return agent
 
             try:
-                yield _Opened(make_agent, repository, journal, ledger)
+                yield Opened(
+                    make_agent,
+                    self.benchmark,
+                    config,
+                    self.root,
+                    repository,
+                    journal,
+                    ledger,
+                    self.progress,
+                )
             finally:
                 journal.close()
                 repository.close()
@@ -214,14 +201,6 @@ class Evolver:
         if any(getattr(part, "needs_sandbox", False) for part in parts):
             return find_sandbox(unsafe=self.config.unsafe_no_sandbox)
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    make_agent: Callable[[Path], BaseAgent]
-    repository: WorkspaceRepository
-    journal: Journal
-    ledger: Ledger
 
 
 @dataclass(frozen=True, slots=True)

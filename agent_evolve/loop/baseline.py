@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from pathlib import Path
 
 from ..agents.base import BaseAgent
-from ..benchmarks.base import BenchmarkAdapter
 from ..config import EvolveConfig
 from ..errors import BenchmarkError
-from ..journal import Journal
-from ..llm import Ledger, attributed
+from ..llm import attributed
 from ..types import Task
-from ..workspace.repository import Tree, WorkspaceRepository
+from ..workspace.repository import Tree
 from .gate import PairedGate
-from .measure import Measurer, check_loaded
-from .progress import Progress
-from .scores import ScoreCache
+from .measure import Measurer
+from .opened import Opened
 from .splits import choose_splits
 from .statistics import paired, smallest_gain, standard_error, within
 
@@ -73,60 +68,33 @@ class Baseline:
         )
 
 
-def baseline(
-    tree: Tree,
-    *,
-    aa: bool,
-    repeats: int,
-    make_agent: Callable[[Path], BaseAgent],
-    benchmark: BenchmarkAdapter,
-    config: EvolveConfig,
-    root: Path,
-    repository: WorkspaceRepository,
-    journal: Journal,
-    ledger: Ledger,
-    progress: Progress,
-) -> Baseline:
+def baseline(tree: Tree, opened: Opened, *, repeats: int, aa: bool) -> Baseline:
     """Measure ``tree`` in a throwaway copy, and journal the result.
 
     The seeds are those that a run asks for first, so what is bought here is not bought again
     there. Raises ``BenchmarkError`` when there is no holdout.
     """
-    splits = choose_splits(benchmark, config)
-    progress.say(splits.note)
+    splits = choose_splits(opened.benchmark, opened.config)
+    opened.progress.say(splits.note)
     if not splits.gated:
         raise BenchmarkError(
             "there is no holdout to measure", fix="give more tasks, or a holdout split of their own"
         )
-    before = ledger.totals("part").values()
-    spent, made = sum(t.usd for t in before), sum(t.calls for t in before)
-    cache = ScoreCache(root / "evolution" / "cache" / "scores.jsonl")
-    measurer = Measurer(benchmark, ledger, cache, config.solve_workers, progress)
-    try:
-        with (
-            tempfile.TemporaryDirectory(prefix="agent-evolve-baseline-") as directory,
-            attributed(cycle=0, part="baseline"),
-        ):
-            copy = Path(directory) / "workspace"
-            repository.materialise(tree, copy)
-            agent = make_agent(copy)
-            check_loaded(agent, tree.id, repository)
+    spent = opened.ledger.usd, opened.ledger.calls
+    with opened.loaded(tree) as (agent, measurer), attributed(cycle=0, part="baseline"):
 
-            def measure(seeds: Sequence[int]) -> dict[str, list[float | None]]:
-                progress.phase(0, "baseline", len(splits.holdout) * len(seeds))
-                return _scores(measurer, agent, tree.id, splits.holdout, seeds)
+        def measure(seeds: Sequence[int]) -> dict[str, list[float | None]]:
+            opened.progress.phase(0, "baseline", len(splits.holdout) * len(seeds))
+            return _scores(measurer, agent, tree.id, splits.holdout, seeds)
 
-            first = measure(range(repeats))
-            second = measure(range(repeats, 2 * repeats)) if aa else None
-    finally:
-        cache.close()
-    after = ledger.totals("part").values()
+        first = measure(range(repeats))
+        second = measure(range(repeats, 2 * repeats)) if aa else None
     result = _summary(
-        tree.id, first, second, repeats, config,
-        usd=round(sum(t.usd for t in after) - spent, 6),
-        calls=sum(t.calls for t in after) - made,
+        tree.id, first, second, repeats, opened.config,
+        usd=round(opened.ledger.usd - spent[0], 6),
+        calls=opened.ledger.calls - spent[1],
     )  # fmt: skip
-    journal.append("baseline", sync=True, **asdict(result))
+    opened.journal.append("baseline", sync=True, **asdict(result))
     return result
 
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from ..agents.base import BaseAgent
 from ..benchmarks.base import BenchmarkAdapter
 from ..config import EvolveConfig
 from ..errors import BenchmarkError, ConfigurationError
-from ..journal import Journal
-from ..llm import Ledger, attributed
+from ..llm import attributed
 from ..types import Observation, Task
-from ..workspace.repository import WorkspaceRepository
-from .measure import Measurer, check_loaded, mean
-from .progress import Progress
-from .scores import ScoreCache
+from .measure import mean
+from .opened import Opened
 from .splits import choose_splits
 from .state import fold
 
@@ -43,43 +37,25 @@ class Evaluation:
         return sum(o.score is not None for o in self.observations)
 
 
-def evaluate(
-    version: str,
-    split: str,
-    *,
-    make_agent: Callable[[Path], BaseAgent],
-    benchmark: BenchmarkAdapter,
-    config: EvolveConfig,
-    root: Path,
-    repository: WorkspaceRepository,
-    journal: Journal,
-    ledger: Ledger,
-    progress: Progress,
-) -> Evaluation:
+def evaluate(version: str, split: str, opened: Opened) -> Evaluation:
     """Measure a version in a throwaway copy, and journal the result.
 
     Raises ``VersionError`` for an unknown version, ``ConfigurationError`` for an unknown split, and
     ``BenchmarkError`` when the split has no tasks.
     """
-    tasks = _tasks(split, benchmark, config)
-    found = repository.version(version)
-    if split == "test":  # before anything is seen of it
-        journal.append("test_opened", sync=True, by="eval", version=version, commit=found.commit)
-        times = fold(journal.events()).openings
-        progress.say(f"the test split is opened, for the {_nth(times)} time; it is recorded")
-    cache = ScoreCache(root / "evolution" / "cache" / "scores.jsonl")
-    measurer = Measurer(benchmark, ledger, cache, config.solve_workers, progress)
-    with tempfile.TemporaryDirectory(prefix="agent-evolve-eval-") as directory:
-        copy = Path(directory) / "workspace"
-        repository.materialise(found.commit, copy)
-        progress.phase(0, split, len(tasks))
-        agent = make_agent(copy)
-        check_loaded(agent, found.tree, repository)
-        with attributed(part="evaluate"):
-            observations = measurer.measure(agent, found.tree, tasks, lambda: agent)
-    cache.close()
-    result = Evaluation(version, found.commit, split, observations, round(ledger.usd, 6))
-    journal.append(
+    tasks = _tasks(split, opened.benchmark, opened.config)
+    found = opened.repository.version(version)
+    if split == "test":  # recorded before anything is seen of it
+        _open_test(version, found.commit, opened)
+    opened.progress.phase(0, split, len(tasks))
+    with (
+        opened.loaded(opened.repository.load(found.commit)) as (agent, measurer),
+        attributed(part="evaluate"),
+    ):
+        observations = measurer.measure(agent, found.tree, tasks, lambda: agent)
+    usd = round(opened.ledger.usd, 6)
+    result = Evaluation(version, found.commit, split, observations, usd)
+    opened.journal.append(
         "evaluated",
         sync=True,
         version=version,
@@ -91,6 +67,12 @@ def evaluate(
         total=len(tasks),
     )
     return result
+
+
+def _open_test(version: str, commit: str, opened: Opened) -> None:
+    opened.journal.append("test_opened", sync=True, by="eval", version=version, commit=commit)
+    times = _nth(fold(opened.journal.events()).openings)
+    opened.progress.say(f"the test split is opened, for the {times} time; it is recorded")
 
 
 def _nth(n: int) -> str:
