@@ -70,7 +70,10 @@ def workspace(place: Path, tasks: int, url: str) -> Path:
         {"id": f"t{i}", "input": f"What is 2 + 2? ({i})", "expected": "4", "split": "train"}
         for i in range(tasks)
     ]
-    rows.append({"id": "other", "input": "1 + 1?", "expected": "4", "split": "holdout"})
+    rows += [
+        {"id": f"h{i}", "input": f"1 + 1? ({i})", "expected": "4", "split": "holdout"}
+        for i in range(8)  # enough for a gate: none of them joins the train tasks
+    ]
     (place / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     manifest = {
         "name": "throughput",
@@ -106,7 +109,7 @@ def measure(tasks: int, workers: int, url: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--tasks", type=int, default=1280)
+    parser.add_argument("--tasks", type=int, default=2560)
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--latency", type=float, default=0.2, help="seconds of one answer")
     parser.add_argument("--rounds", type=int, default=3)

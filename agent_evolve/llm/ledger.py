@@ -92,6 +92,8 @@ class Ledger:
         if isinstance(model, MeteredModel):
             model = model.inner
         self._upper(model.name, 0, 0)
+        if self._prices.cost(model.name, Usage(1, 1)) is None:
+            self._warn_once(model.name)
         metered = MeteredModel(self, model, role)
         self._metered.append(metered)
         if self._replay is not None and isinstance(model, Resumable):
@@ -178,11 +180,11 @@ class Ledger:
     def _upper(self, model: str, prompt_bytes: int, max_tokens: int) -> Spend:
         """The most a call can cost."""
         input_tokens = -(-prompt_bytes // 3)
-        usd = self._prices.at_most(model, input_tokens, max_tokens)
-        if usd is None:
-            if self.budget.max_usd is not None:
+        usd: Decimal | None = Decimal(0)  # without a cap in dollars nothing hangs on it
+        if self.budget.max_usd is not None:
+            usd = self._prices.at_most(model, input_tokens, max_tokens)
+            if usd is None:
                 raise no_price(model)
-            self._warn_once(model)
         return Spend(usd or Decimal(0), input_tokens + max_tokens, 1)
 
     def _warn_once(self, model: str) -> None:
