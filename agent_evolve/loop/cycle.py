@@ -110,6 +110,7 @@ class CycleRunner:
         if self.held is None:
             every = [(task.id, 0) for task in self.splits.holdout]
             self.held = mean(list(self._measure(self.head_tree, cycle, every).values()))
+            self.journal.append("head_measured", tree=self.head_tree.id, mean=self.held)
         return self.held
 
     def run(self, number: int, opened: Event | None, evolved: Event | None) -> CycleRecord:
@@ -345,8 +346,11 @@ class CycleRunner:
         )
 
     def _gate(self, number: int, candidate: Tree) -> Decision:
-        """Ask the gate until it decides, and journal the decision with its report by task."""
-        head = self.head_tree
+        """Ask the gate until it decides, and journal the decision with its report by task; what
+        was decided before the process was killed stands."""
+        head, earlier = self.head_tree, self.journal.last("judged", "cycle_started")
+        if earlier is not None and earlier.type == "judged" and earlier["cycle"] == number:
+            return Decision.from_record(earlier.data)
         decision = judge(
             self.gate,
             [task.id for task in self.splits.holdout],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from ..types import Verdict
 from .statistics import Paired
@@ -59,6 +59,13 @@ class Decision:
     runs: int = 0
     tasks: Sequence[TaskChange] = ()
     stopped_early: bool = False
+
+    @classmethod
+    def from_record(cls, data: Mapping[str, Any]) -> Decision:
+        """Back from the journal; fields that this version does not know are ignored."""
+        known = {field.name for field in fields(cls)}
+        tasks = tuple(TaskChange(**task) for task in data["tasks"])
+        return cls(**{key: data[key] for key in known & data.keys()} | {"tasks": tasks})
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,8 @@ def fold(events: Iterable[Event]) -> RunState:
                     splits = {name: event[name] for name in names if name in event.data}
             case "series_started":
                 splits, looks, held, run_over = None, 0, None, True
+            case "head_measured":
+                held = event["mean"]
             case "edited":
                 held = None
             case "test_opened":
