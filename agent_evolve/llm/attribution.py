@@ -37,6 +37,16 @@ class Scope:
     task: str = ""
     seed: int | None = None
 
+    def record(self) -> dict[str, Any]:
+        """As it stands in the record of a call."""
+        return {
+            "cycle": self.cycle,
+            "part": self.part,
+            "candidate": self.candidate,
+            "task": self.task,
+            "seed": self.seed,
+        }
+
 
 _scope: ContextVar[Scope] = ContextVar("agent_evolve_scope", default=Scope())  # noqa: B039
 

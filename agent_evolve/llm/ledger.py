@@ -288,9 +288,9 @@ class MeteredModel:
     def _earlier(self, asked: str) -> Completion | None:
         """The answer that this call has had already, in a process that was killed."""
         replay = self.ledger._replay
-        if replay is None:
+        if replay is None or replay.empty:
             return None
-        call = asdict(scope()) | {"role": self.role, "digest": asked}
+        call = scope().record() | {"role": self.role, "digest": asked}
         return replay.take(call, failures=isinstance(self.inner, Resumable))
 
 
@@ -311,7 +311,7 @@ def _record(
         "usd": None if cost is None else float(cost),
         "seconds": round(seconds, 6),
         **_outcome(None, None),
-        **asdict(scope()),
+        **scope().record(),
     }
 
 

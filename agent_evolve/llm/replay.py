@@ -96,6 +96,11 @@ class Replay:
         )
         return cls(mine, mine, traces, unrecorded=unrecorded)
 
+    @property
+    def empty(self) -> bool:
+        """Whether it has no answer to give, and never had."""
+        return not self._open
+
     def take(self, call: Mapping[str, Any], *, failures: bool) -> Completion | None:
         """The earlier answer to a call, once; ``None`` when it must be made.
 
